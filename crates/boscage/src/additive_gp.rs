@@ -1,0 +1,577 @@
+//! The additive Gaussian process: prior, posterior of each component, likelihood ρ.
+//!
+//! Paper: section "Prior and Posterior" and eq. (lml). A prior conditioned on data *is* a posterior; there is no "fit"
+//! that could be forgotten.
+//!
+//! Notation: 𝒢 is the list of components, Δ = K + η²I = LLᵀ, α = Δ⁻¹y, and
+//!
+//! * μ^G(x) = κ^G(x, X) α,
+//! * (σ^G(x))² = κ^G(x, x) − ‖L⁻¹ κ^G(X, x)‖²,
+//! * ρ = −½ yᵀα − ½ log|Δ| − (n/2) log 2π,
+//! * ∂ρ/∂θ = ½ ⟨W, ∂Δ/∂θ⟩ with W = ααᵀ − Δ⁻¹.
+//!
+//! Components may overlap in any way and have any size: {i} and {i, j} may both be there.
+//!
+//! Cost: conditioning |𝒢|·n²/2 exponentials + n³/3 multiply-adds; appending a row n²; tabulating m values of φ^G n²·m/2;
+//! a gradient of ρ about three times a conditioning. Memory: n² numbers for the factor and n·D for the inputs.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::cholesky::{Factor, Lower};
+use crate::error::{Error, Result};
+use crate::graph::Component;
+use crate::kernel::{Inputs, Kernel};
+use crate::message_passing::Grid;
+use crate::simd;
+use crate::space::Point;
+
+/// log 2π.
+const LOG_2_PI: f64 = 1.837_877_066_409_345_3;
+/// Columns of a table that are solved together: a block of n × 128 stays in the cache.
+const TABLE_BLOCK: usize = 128;
+
+/// Observations: points in model coordinates, stored one variable after the other, and outcomes (to be maximised).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Dataset {
+    x: Vec<Vec<f64>>,
+    y: Vec<f64>,
+}
+
+impl Dataset {
+    /// No observations of points with this many coordinates.
+    pub fn empty(dimension: usize) -> Self {
+        Self { x: vec![Vec::new(); dimension], y: Vec::new() }
+    }
+
+    /// Adds an observation.
+    pub fn push(&mut self, point: &Point, y: f64) -> Result<()> {
+        if point.0.len() != self.x.len() {
+            return Err(Error::WrongDimension {
+                what: "the point",
+                expected: self.x.len(),
+                found: point.0.len(),
+            });
+        }
+        if let Some(i) = point.0.iter().position(|v| !v.is_finite()) {
+            let reason = "coordinates must be finite".to_string();
+            return Err(Error::InvalidPoint { coordinate: i, value: point.0[i], reason });
+        }
+        if !y.is_finite() {
+            return Err(Error::InvalidOutcome { value: y });
+        }
+        for (column, &x) in self.x.iter_mut().zip(&point.0) {
+            column.push(x);
+        }
+        self.y.push(y);
+        Ok(())
+    }
+
+    /// Number of observations n.
+    pub fn len(&self) -> usize {
+        self.y.len()
+    }
+
+    /// Whether there are no observations.
+    pub fn is_empty(&self) -> bool {
+        self.y.is_empty()
+    }
+
+    /// Number of coordinates D.
+    pub fn dimension(&self) -> usize {
+        self.x.len()
+    }
+
+    /// The outcomes.
+    pub fn outcomes(&self) -> &[f64] {
+        &self.y
+    }
+
+    /// The coordinates of variable i, one for each observation.
+    pub fn coordinates(&self, i: usize) -> &[f64] {
+        &self.x[i]
+    }
+
+    /// The point of observation a.
+    pub fn point(&self, a: usize) -> Point {
+        Point(self.x.iter().map(|column| column[a]).collect())
+    }
+
+    /// The first n observations with other outcomes.
+    pub(crate) fn with_outcomes(&self, n: usize, y: Vec<f64>) -> Self {
+        Self { x: self.x.iter().map(|column| column[..n].to_vec()).collect(), y }
+    }
+}
+
+/// f ~ GP(0, Σ_G κ^G), observed with noise of standard deviation η.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AdditivePrior {
+    /// 𝒢: the components.
+    pub components: Vec<Component>,
+    /// The kernel with its parameters Θ.
+    pub kernel: Kernel,
+    /// η, the standard deviation of the noise.
+    pub noise_std: f64,
+}
+
+impl AdditivePrior {
+    /// Refuses components outside of the kernel's variables and parameters that are not positive.
+    pub fn validate(&self) -> Result<()> {
+        self.kernel.validate()?;
+        if !(self.noise_std.is_finite() && self.noise_std >= 0.0) {
+            return Err(Error::InvalidSetting {
+                setting: "noise_std",
+                value: self.noise_std.to_string(),
+                reason: "it must be finite and not negative",
+            });
+        }
+        let dimension = self.kernel.dimension();
+        for component in &self.components {
+            if component.variables().iter().any(|&i| i >= dimension) {
+                return Err(Error::InvalidStructure {
+                    reason: format!("component {component} names a variable beyond {dimension}"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The posterior given the data.
+    pub fn condition(&self, data: &Dataset) -> Result<AdditivePosterior> {
+        self.validate()?;
+        if data.dimension() != self.kernel.dimension() {
+            return Err(Error::WrongDimension {
+                what: "the data",
+                expected: self.kernel.dimension(),
+                found: data.dimension(),
+            });
+        }
+        let inputs = Inputs::new(&self.kernel, &data.x);
+        let gram = inputs.gram(&self.kernel, &self.components);
+        let factor = Factor::new(&gram, self.noise_std * self.noise_std)?;
+        let mut posterior = AdditivePosterior {
+            prior: self.clone(),
+            x: data.x.clone(),
+            inputs,
+            y: data.y.clone(),
+            factor,
+            alpha: Vec::new(),
+        };
+        posterior.solve_for_alpha();
+        Ok(posterior)
+    }
+
+    /// κ(x, x): the prior variance of the whole sum, the same at every point.
+    pub fn variance(&self) -> f64 {
+        self.components.iter().map(|g| self.kernel.amplitude(g)).sum()
+    }
+}
+
+/// A mean and a variance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Normal {
+    /// The mean.
+    pub mean: f64,
+    /// The variance, not negative.
+    pub variance: f64,
+}
+
+/// The mean and variance of the whole sum at a point, and how they change with the point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JointGradient {
+    /// Mean and variance.
+    pub normal: Normal,
+    /// ∂mean/∂x_i.
+    pub mean_gradient: Vec<f64>,
+    /// ∂variance/∂x_i.
+    pub variance_gradient: Vec<f64>,
+}
+
+/// ∂ρ by the logarithm of every parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LikelihoodGradient {
+    /// ∂ρ/∂log ℓ_i.
+    pub log_lengthscales: Vec<f64>,
+    /// ∂ρ/∂log σ_i.
+    pub log_scales: Vec<f64>,
+    /// ∂ρ/∂log η.
+    pub log_noise_std: f64,
+}
+
+/// μ^G and (σ^G)² of every component on a grid. Entry order: the last variable of a component varies fastest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComponentTables {
+    /// One table of means a component.
+    pub means: Vec<Vec<f64>>,
+    /// One table of variances a component.
+    pub variances: Vec<Vec<f64>>,
+}
+
+/// The prior of [`AdditivePrior`] conditioned on data.
+#[derive(Debug, Clone)]
+pub struct AdditivePosterior {
+    prior: AdditivePrior,
+    x: Vec<Vec<f64>>,
+    inputs: Inputs,
+    y: Vec<f64>,
+    factor: Factor,
+    alpha: Vec<f64>,
+}
+
+impl AdditivePosterior {
+    /// The prior that was conditioned.
+    pub fn prior(&self) -> &AdditivePrior {
+        &self.prior
+    }
+
+    /// Number of observations n.
+    pub fn len(&self) -> usize {
+        self.y.len()
+    }
+
+    /// Whether there are no observations.
+    pub fn is_empty(&self) -> bool {
+        self.y.is_empty()
+    }
+
+    fn solve_for_alpha(&mut self) {
+        self.alpha.clone_from(&self.y);
+        self.factor.forward_solve(&mut self.alpha);
+        self.factor.backward_solve(&mut self.alpha);
+    }
+
+    /// Conditions on one more observation, in O(n²).
+    pub fn append(&mut self, point: &Point, y: f64) -> Result<()> {
+        self.append_row(point)?;
+        self.y.push(y);
+        self.solve_for_alpha();
+        Ok(())
+    }
+
+    fn append_row(&mut self, point: &Point) -> Result<()> {
+        let kernel = &self.prior.kernel;
+        if point.0.len() != kernel.dimension() {
+            return Err(Error::WrongDimension {
+                what: "the point",
+                expected: kernel.dimension(),
+                found: point.0.len(),
+            });
+        }
+        let row = self.inputs.covariances(kernel, &self.prior.components, &point.0);
+        let noise = self.prior.noise_std * self.prior.noise_std;
+        let appended = self.factor.append(&row, self.prior.variance() + noise);
+        self.inputs.push(kernel, &point.0);
+        for (column, &x) in self.x.iter_mut().zip(&point.0) {
+            column.push(x);
+        }
+        if appended.is_err() {
+            // The new row is a combination of the others to working precision: factor afresh, with jitter.
+            let gram = self.inputs.gram(kernel, &self.prior.components);
+            self.factor.refactor(&gram, noise)?;
+        }
+        Ok(())
+    }
+
+    /// The same inputs with other outcomes, in O(n²).
+    pub fn set_outcomes(&mut self, y: &[f64]) -> Result<()> {
+        if y.len() != self.y.len() {
+            return Err(Error::WrongDimension {
+                what: "the list of outcomes",
+                expected: self.y.len(),
+                found: y.len(),
+            });
+        }
+        self.y.copy_from_slice(y);
+        self.solve_for_alpha();
+        Ok(())
+    }
+
+    /// Conditions on points whose outcomes are not known yet, taking each at its posterior mean: the mean stays as it
+    /// is everywhere, and the variance shrinks as it will when the outcome arrives.
+    pub fn with_pending(&self, pending: &[Point]) -> Result<Self> {
+        let mut posterior = self.clone();
+        for point in pending {
+            let mean = posterior.joint(point)?.mean;
+            posterior.append(point, mean)?;
+        }
+        Ok(posterior)
+    }
+
+    /// ρ, the log marginal likelihood of the outcomes.
+    pub fn log_likelihood(&self) -> f64 {
+        log_likelihood(&self.factor, &self.y)
+    }
+
+    /// The gradient of ρ in the logarithms of all parameters.
+    pub fn log_likelihood_gradient(&self) -> LikelihoodGradient {
+        let kernel = &self.prior.kernel;
+        let components = &self.prior.components;
+        let w = self.residual_weights();
+        let sums = self.inputs.weighted_sums(kernel, components, &w);
+        let dimension = kernel.dimension();
+        let mut gradient = LikelihoodGradient {
+            log_lengthscales: vec![0.0; dimension],
+            log_scales: vec![0.0; dimension],
+            log_noise_std: 0.0,
+        };
+        for (component, sums) in components.iter().zip(&sums) {
+            let amplitude = kernel.amplitude(component);
+            for (position, &i) in component.variables().iter().enumerate() {
+                gradient.log_lengthscales[i] += 0.5 * amplitude * sums[1 + position];
+                // ∂σ^G/∂log σ_i = σ_i²/σ^G
+                let scale = kernel.scales[i];
+                gradient.log_scales[i] += 0.5 * scale * scale / amplitude * sums[0];
+            }
+        }
+        let trace: f64 = (0..w.n()).map(|b| w.column(b)[0]).sum();
+        gradient.log_noise_std = self.prior.noise_std * self.prior.noise_std * trace;
+        gradient
+    }
+
+    /// W = ααᵀ − Δ⁻¹.
+    fn residual_weights(&self) -> Lower {
+        let mut w = self.factor.inverse();
+        let n = w.n();
+        for (b, column) in w.values_mut().chunks_exact_mut(n.max(1)).enumerate() {
+            let alpha_b = self.alpha[b];
+            for (value, &alpha_a) in column[b..].iter_mut().zip(&self.alpha[b..]) {
+                *value = alpha_a.mul_add(alpha_b, -*value);
+            }
+        }
+        w
+    }
+
+    /// Mean and variance of one component at a point: eq. (gp-posterior).
+    pub fn component(&self, component: usize, point: &Point) -> Result<Normal> {
+        self.check(point)?;
+        let component = self.prior.components.get(component).ok_or_else(|| {
+            Error::InvalidStructure { reason: format!("there is no component {component}") }
+        })?;
+        let covariances = self.inputs.covariances(
+            &self.prior.kernel,
+            std::slice::from_ref(component),
+            &point.0,
+        );
+        Ok(self.normal(covariances, self.prior.kernel.amplitude(component)))
+    }
+
+    /// Mean and variance of the whole sum at a point, cross-covariances of the components included.
+    pub fn joint(&self, point: &Point) -> Result<Normal> {
+        self.check(point)?;
+        let covariances =
+            self.inputs.covariances(&self.prior.kernel, &self.prior.components, &point.0);
+        Ok(self.normal(covariances, self.prior.variance()))
+    }
+
+    fn normal(&self, mut covariances: Vec<f64>, prior_variance: f64) -> Normal {
+        let mean = simd::dot(&covariances, &self.alpha);
+        self.factor.forward_solve(&mut covariances);
+        let variance = (prior_variance - simd::dot(&covariances, &covariances)).max(0.0);
+        Normal { mean, variance }
+    }
+
+    /// As [`AdditivePosterior::joint`], with gradients in the model coordinates. Categorical variables have gradient 0.
+    pub fn joint_gradient(&self, point: &Point) -> Result<JointGradient> {
+        self.check(point)?;
+        let kernel = &self.prior.kernel;
+        let n = self.len();
+        let factors = self.inputs.factors(kernel, &point.0);
+        let covariances = self.inputs.covariances(kernel, &self.prior.components, &point.0);
+        // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
+        let mut solved = covariances.clone();
+        self.factor.forward_solve(&mut solved);
+        let variance = (self.prior.variance() - simd::dot(&solved, &solved)).max(0.0);
+        self.factor.backward_solve(&mut solved);
+        let mean = simd::dot(&covariances, &self.alpha);
+
+        let mut mean_gradient = vec![0.0; kernel.dimension()];
+        let mut variance_gradient = vec![0.0; kernel.dimension()];
+        let (mut slope, mut product) = (vec![0.0; n], vec![0.0; n]);
+        let mut others: Vec<Vec<f64>> = vec![Vec::new(); kernel.dimension()];
+        // others[i] = Σ_{G∋i} σ^G ∏_{j∈G, j≠i} e_j, so that ∂k/∂x_i = others[i] · ∂e_i/∂x_i.
+        for component in &self.prior.components {
+            for &i in component.variables() {
+                product.fill(kernel.amplitude(component));
+                for &j in component.variables().iter().filter(|&&j| j != i) {
+                    simd::multiply(&mut product, &factors[j]);
+                }
+                others[i].resize(n, 0.0);
+                simd::add_scaled(&mut others[i], 1.0, &product);
+            }
+        }
+        for (i, others) in others.iter().enumerate().filter(|(_, others)| !others.is_empty()) {
+            let at = kernel.scaled(i, point.0[i]);
+            kernel.point_slope(i, self.inputs.column(i), at, &mut slope);
+            simd::multiply(&mut slope, others);
+            mean_gradient[i] = simd::dot(&slope, &self.alpha);
+            variance_gradient[i] = -2.0 * simd::dot(&slope, &solved);
+        }
+        Ok(JointGradient { normal: Normal { mean, variance }, mean_gradient, variance_gradient })
+    }
+
+    fn check(&self, point: &Point) -> Result<()> {
+        let expected = self.prior.kernel.dimension();
+        if point.0.len() == expected {
+            Ok(())
+        } else {
+            Err(Error::WrongDimension { what: "the point", expected, found: point.0.len() })
+        }
+    }
+
+    /// μ^G and (σ^G)² of all components on a grid. All values of a block are solved for at once.
+    pub fn tabulate(&self, grid: &Grid) -> Result<ComponentTables> {
+        let kernel = &self.prior.kernel;
+        let n = self.len();
+        grid.check(kernel.dimension())?;
+        // e_i(value, X) for every variable and every value on its axis.
+        let factors: Vec<Vec<f64>> = (0..kernel.dimension())
+            .into_par_iter()
+            .map(|i| {
+                let axis = grid.axis(i);
+                let mut factors = vec![0.0; axis.len() * n];
+                for (&value, factor) in axis.iter().zip(factors.chunks_exact_mut(n.max(1))) {
+                    kernel.factor(i, self.inputs.column(i), kernel.scaled(i, value), factor);
+                }
+                factors
+            })
+            .collect();
+        let components = &self.prior.components;
+        let mut starts = vec![0];
+        for component in components {
+            let size: usize = component.variables().iter().map(|&i| grid.axis(i).len()).product();
+            starts.push(starts[starts.len() - 1] + size);
+        }
+        let total = starts[components.len()];
+        let mut values = vec![(0.0, 0.0); total];
+        // Blocks are cut the same way whatever the number of threads.
+        values.par_chunks_mut(TABLE_BLOCK).enumerate().for_each_init(
+            || vec![0.0; n * TABLE_BLOCK],
+            |columns, (block, values)| {
+                let columns = &mut columns[..n * values.len()];
+                let first = block * TABLE_BLOCK;
+                let mut g = starts.partition_point(|&start| start <= first) - 1;
+                for (offset, value) in values.iter_mut().enumerate() {
+                    while first + offset >= starts[g + 1] {
+                        g += 1;
+                    }
+                    let amplitude = kernel.amplitude(&components[g]);
+                    let column = &mut columns[offset * n..(offset + 1) * n];
+                    let factor = |i: usize, r: usize| &factors[i][r * n..(r + 1) * n];
+                    let mut entry = first + offset - starts[g];
+                    if let [i, j] = *components[g].variables() {
+                        let last = grid.axis(j).len();
+                        let (r, s) = (entry / last, entry % last);
+                        simd::scaled_product(amplitude, factor(i, r), factor(j, s), column);
+                    } else {
+                        column.fill(amplitude);
+                        for &i in components[g].variables().iter().rev() {
+                            let size = grid.axis(i).len();
+                            simd::multiply(column, factor(i, entry % size));
+                            entry /= size;
+                        }
+                    }
+                    *value = (simd::dot(column, &self.alpha), amplitude);
+                }
+                self.factor.forward_solve_columns(columns, values.len());
+                for (value, column) in values.iter_mut().zip(columns.chunks_exact(n.max(1))) {
+                    value.1 = (value.1 - simd::dot(column, column)).max(0.0);
+                }
+            },
+        );
+        let table = |pick: fn(&(f64, f64)) -> f64| -> Vec<Vec<f64>> {
+            starts.windows(2).map(|w| values[w[0]..w[1]].iter().map(pick).collect()).collect()
+        };
+        Ok(ComponentTables { means: table(|v| v.0), variances: table(|v| v.1) })
+    }
+}
+
+fn log_likelihood(factor: &Factor, y: &[f64]) -> f64 {
+    let mut z = y.to_vec();
+    factor.forward_solve(&mut z);
+    -0.5 * simd::dot(&z, &z) - 0.5 * factor.log_determinant() - 0.5 * y.len() as f64 * LOG_2_PI
+}
+
+/// ρ as a function of the components, for structure learning: candidates that differ by a few components from one seen
+/// before cost one update of K and one Cholesky.
+///
+/// Two matrices are remembered, of the last accepted and the last tried structure, whichever of them a new candidate is
+/// nearer to is changed into the candidate's.
+#[derive(Debug)]
+pub struct StructureScore<'a> {
+    kernel: &'a Kernel,
+    noise_variance: f64,
+    inputs: Inputs,
+    y: &'a [f64],
+    /// Sorted components and their K; the second is the latest candidate.
+    known: [(Vec<Component>, Lower); 2],
+    factor: Factor,
+}
+
+impl<'a> StructureScore<'a> {
+    /// Prepares ρ for the given data, kernel and noise.
+    pub fn new(kernel: &'a Kernel, noise_std: f64, data: &'a Dataset) -> Result<Self> {
+        kernel.validate()?;
+        let inputs = Inputs::new(kernel, &data.x);
+        let n = inputs.n();
+        Ok(Self {
+            kernel,
+            noise_variance: noise_std * noise_std,
+            inputs,
+            y: &data.y,
+            known: [(Vec::new(), Lower::zeros(n)), (Vec::new(), Lower::zeros(n))],
+            factor: Factor::new(&Lower::zeros(n), 1.0)?,
+        })
+    }
+
+    /// ρ of these components.
+    pub fn log_likelihood(&mut self, mut components: Vec<Component>) -> Result<f64> {
+        components.sort_unstable();
+        let [old, new] = &self.known;
+        let changes_to_old = differences(&old.0, &components);
+        let changes_to_new = differences(&new.0, &components);
+        let changes = if changes_to_new.len() < changes_to_old.len() {
+            self.known.swap(0, 1);
+            changes_to_new
+        } else {
+            changes_to_old
+        };
+        let [base, candidate] = &mut self.known;
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|(component, sign)| (component, sign * self.kernel.amplitude(component)))
+            .collect();
+        candidate.1.copy_from(&base.1);
+        self.inputs.add_to_gram(self.kernel, &changes, &mut candidate.1);
+        candidate.0 = components;
+        self.factor.refactor(&candidate.1, self.noise_variance)?;
+        Ok(log_likelihood(&self.factor, self.y))
+    }
+}
+
+/// What must be added (+1) to and removed (−1) from the sorted list `from` to make it `to`.
+fn differences(from: &[Component], to: &[Component]) -> Vec<(Component, f64)> {
+    let (mut a, mut b) = (0, 0);
+    let mut changes = Vec::new();
+    while a < from.len() || b < to.len() {
+        match (from.get(a), to.get(b)) {
+            (Some(x), Some(y)) if x == y => {
+                a += 1;
+                b += 1;
+            }
+            (Some(x), Some(y)) if x < y => {
+                changes.push((x.clone(), -1.0));
+                a += 1;
+            }
+            (Some(x), None) => {
+                changes.push((x.clone(), -1.0));
+                a += 1;
+            }
+            (_, Some(y)) => {
+                changes.push((y.clone(), 1.0));
+                b += 1;
+            }
+            (None, None) => break,
+        }
+    }
+    changes
+}

@@ -1,0 +1,383 @@
+//! Cholesky factors that can grow: the only file that knows the linear-algebra crate.
+//!
+//! The paper needs Δ⁻¹ with Δ = K + η²I (posterior) and log|Δ| (likelihood ρ). Both come from the lower factor L with
+//! LLᵀ = Δ.
+//!
+//! Notation: matrices are lower triangles stored by column with a stride; n is the number of rows in use.
+//!
+//! Numerical trouble lives here and nowhere else: if Δ is not positive definite to working precision, a jitter is added
+//! to its diagonal, from 1e-10 up to 1e-4 of the mean diagonal in steps of 100; after that the matrix is refused.
+//!
+//! Cost: factor n³/3, append n², solve n² a column, inverse 2n³/3 multiply-adds; memory n² numbers.
+//! All routines use one thread: results do not depend on how many there are.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt;
+use faer::linalg::triangular_solve::{
+    solve_lower_triangular_in_place, solve_upper_triangular_in_place,
+};
+use faer::{MatMut, MatRef, Par};
+
+use crate::error::{Error, Result};
+
+/// Jitters tried in turn, as multiples of the mean diagonal.
+const JITTERS: [f64; 5] = [0.0, 1e-10, 1e-8, 1e-6, 1e-4];
+
+/// A symmetric n × n matrix of which the lower triangle is stored, by column.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lower {
+    n: usize,
+    values: Vec<f64>,
+}
+
+impl Lower {
+    pub(crate) fn zeros(n: usize) -> Self {
+        Self { n, values: vec![0.0; n * n] }
+    }
+
+    pub(crate) fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Column b from its diagonal element down: rows b..n.
+    pub(crate) fn column(&self, b: usize) -> &[f64] {
+        &self.values[b * self.n + b..(b + 1) * self.n]
+    }
+
+    /// Whole columns (upper parts included, which mean nothing), for blocked loops.
+    pub(crate) fn values_mut(&mut self) -> &mut [f64] {
+        &mut self.values
+    }
+
+    #[cfg(test)]
+    pub(crate) fn column_mut(&mut self, b: usize) -> &mut [f64] {
+        &mut self.values[b * self.n + b..(b + 1) * self.n]
+    }
+
+    /// Makes this a copy of `other` without a new allocation if there is room.
+    pub(crate) fn copy_from(&mut self, other: &Lower) {
+        self.n = other.n;
+        self.values.clear();
+        self.values.extend_from_slice(&other.values);
+    }
+}
+
+/// The lower Cholesky factor L of a matrix, with room to append rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Factor {
+    n: usize,
+    stride: usize,
+    values: Vec<f64>,
+    jitter: f64,
+}
+
+impl Factor {
+    /// Factors `matrix` + `diagonal`·I, with jitter if it must be.
+    pub(crate) fn new(matrix: &Lower, diagonal: f64) -> Result<Self> {
+        let n = matrix.n;
+        // Room for a few dozen appended rows, so that most appends move nothing.
+        let stride = n + 32;
+        let mut factor = Self { n, stride, values: vec![0.0; stride * stride], jitter: 0.0 };
+        factor.refactor(matrix, diagonal)?;
+        Ok(factor)
+    }
+
+    /// As [`Factor::new`], reusing the memory of this factor, which must have been made for the same n.
+    pub(crate) fn refactor(&mut self, matrix: &Lower, diagonal: f64) -> Result<()> {
+        let n = matrix.n;
+        if self.stride < n {
+            *self = Self { n, stride: n + 32, values: vec![0.0; (n + 32) * (n + 32)], jitter: 0.0 };
+        }
+        self.n = n;
+        let mean = if n == 0 {
+            0.0
+        } else {
+            (0..n).map(|b| matrix.column(b)[0] + diagonal).sum::<f64>() / n as f64
+        };
+        let mut memory = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(
+            n,
+            Par::Seq,
+            Default::default(),
+        ));
+        let mut failed = 0;
+        for jitter in JITTERS {
+            self.jitter = jitter * mean;
+            for b in 0..n {
+                let start = b * self.stride;
+                self.values[start + b..start + n].copy_from_slice(matrix.column(b));
+                self.values[start + b] += diagonal + self.jitter;
+            }
+            let factored = llt::factor::cholesky_in_place(
+                MatMut::from_column_major_slice_with_stride_mut(
+                    &mut self.values,
+                    n,
+                    n,
+                    self.stride,
+                ),
+                Default::default(),
+                Par::Seq,
+                MemStack::new(&mut memory),
+                Default::default(),
+            );
+            match factored {
+                Err(llt::factor::LltError::NonPositivePivot { index }) => failed = index,
+                Ok(_) => match (0..n).find(|&b| !self.pivot_is_good(b)) {
+                    Some(pivot) => failed = pivot,
+                    None => return Ok(()),
+                },
+            }
+        }
+        Err(Error::NotPositiveDefinite { pivot: failed })
+    }
+
+    fn pivot_is_good(&self, b: usize) -> bool {
+        let pivot = self.values[b * self.stride + b];
+        pivot.is_finite() && pivot > 0.0
+    }
+
+    pub(crate) fn n(&self) -> usize {
+        self.n
+    }
+
+    /// What was added to the diagonal beyond what was asked for.
+    #[cfg(test)]
+    pub(crate) fn jitter(&self) -> f64 {
+        self.jitter
+    }
+
+    fn matrix(&self) -> MatRef<'_, f64> {
+        MatRef::from_column_major_slice_with_stride(&self.values, self.n, self.n, self.stride)
+    }
+
+    /// Grows the factored matrix by one row: `row` against the present rows, `diagonal` on the diagonal.
+    ///
+    /// Fails, leaving the factor as it was, if the new pivot is lost in rounding; the caller then factors afresh, which
+    /// brings in the jitter.
+    pub(crate) fn append(&mut self, row: &[f64], diagonal: f64) -> Result<()> {
+        let n = self.n;
+        let mut z = row.to_vec();
+        self.forward_solve(&mut z);
+        let pivot = diagonal + self.jitter - crate::simd::dot(&z, &z);
+        // A pivot this small has no correct digit left.
+        if !(pivot.is_finite() && pivot > 1e-13 * diagonal) {
+            return Err(Error::NotPositiveDefinite { pivot: n });
+        }
+        if n == self.stride {
+            self.grow(n + n / 2 + 32);
+        }
+        for (b, z) in z.into_iter().enumerate() {
+            self.values[b * self.stride + n] = z;
+        }
+        self.values[n * self.stride + n] = pivot.sqrt();
+        self.n = n + 1;
+        Ok(())
+    }
+
+    fn grow(&mut self, stride: usize) {
+        let mut values = vec![0.0; stride * stride];
+        for b in 0..self.n {
+            let (from, to) = (b * self.stride, b * stride);
+            values[to..to + self.n].copy_from_slice(&self.values[from..from + self.n]);
+        }
+        self.values = values;
+        self.stride = stride;
+    }
+
+    /// v ← L⁻¹ v.
+    pub(crate) fn forward_solve(&self, v: &mut [f64]) {
+        self.forward_solve_columns(v, 1);
+    }
+
+    /// B ← L⁻¹ B for a block of columns, each of length n.
+    pub(crate) fn forward_solve_columns(&self, block: &mut [f64], columns: usize) {
+        if self.n > 0 && columns > 0 {
+            let block = MatMut::from_column_major_slice_mut(block, self.n, columns);
+            solve_lower_triangular_in_place(self.matrix(), block, Par::Seq);
+        }
+    }
+
+    /// v ← L⁻ᵀ v.
+    pub(crate) fn backward_solve(&self, v: &mut [f64]) {
+        if self.n > 0 {
+            let v = MatMut::from_column_major_slice_mut(v, self.n, 1);
+            solve_upper_triangular_in_place(self.matrix().transpose(), v, Par::Seq);
+        }
+    }
+
+    /// log|LLᵀ|, summed in order.
+    pub(crate) fn log_determinant(&self) -> f64 {
+        let mut sum = 0.0;
+        for b in 0..self.n {
+            sum += self.values[b * self.stride + b].ln();
+        }
+        2.0 * sum
+    }
+
+    /// (LLᵀ)⁻¹.
+    pub(crate) fn inverse(&self) -> Lower {
+        let n = self.n;
+        let mut out = Lower::zeros(n);
+        if n > 0 {
+            let mut memory = MemBuffer::new(llt::inverse::inverse_scratch::<f64>(n, Par::Seq));
+            llt::inverse::inverse(
+                MatMut::from_column_major_slice_mut(&mut out.values, n, n),
+                self.matrix(),
+                Par::Seq,
+                MemStack::new(&mut memory),
+            );
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A positive definite matrix with entries of a smooth kernel.
+    fn kernel_matrix(n: usize, noise: f64) -> Lower {
+        let x: Vec<f64> = (0..n).map(|i| (i as f64 * 0.618_034).fract()).collect();
+        let mut matrix = Lower::zeros(n);
+        for b in 0..n {
+            for (a, value) in (b..n).zip(matrix.column_mut(b)) {
+                *value = (-(x[a] - x[b]).powi(2) * 20.0).exp();
+            }
+            matrix.column_mut(b)[0] += noise;
+        }
+        matrix
+    }
+
+    fn entry(matrix: &Lower, a: usize, b: usize) -> f64 {
+        let (a, b) = (a.max(b), a.min(b));
+        matrix.column(b)[a - b]
+    }
+
+    fn l(factor: &Factor, a: usize, b: usize) -> f64 {
+        if a < b { 0.0 } else { factor.values[b * factor.stride + a] }
+    }
+
+    #[test]
+    fn factor_times_its_transpose_is_the_matrix() {
+        for n in [1, 2, 7, 33, 100] {
+            let matrix = kernel_matrix(n, 0.0);
+            let factor = Factor::new(&matrix, 0.01).unwrap();
+            assert_eq!(factor.jitter(), 0.0);
+            for a in 0..n {
+                for b in 0..=a {
+                    let product: f64 =
+                        (0..n).map(|k| l(&factor, a, k) * l(&factor, b, k)).sum();
+                    let want = entry(&matrix, a, b) + if a == b { 0.01 } else { 0.0 };
+                    assert!((product - want).abs() < 1e-13);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn appended_factor_equals_fresh_factor() {
+        let n = 120;
+        let matrix = kernel_matrix(n, 0.01);
+        let start = 3;
+        let mut first = Lower::zeros(start);
+        for b in 0..start {
+            first.column_mut(b).copy_from_slice(&matrix.column(b)[..start - b]);
+        }
+        let mut grown = Factor::new(&first, 0.0).unwrap();
+        for a in start..n {
+            let row: Vec<f64> = (0..a).map(|b| entry(&matrix, a, b)).collect();
+            grown.append(&row, entry(&matrix, a, a)).unwrap();
+        }
+        let fresh = Factor::new(&matrix, 0.0).unwrap();
+        assert_eq!(grown.n(), n);
+        for a in 0..n {
+            for b in 0..=a {
+                assert!((l(&grown, a, b) - l(&fresh, a, b)).abs() < 1e-11);
+            }
+        }
+        assert!((grown.log_determinant() - fresh.log_determinant()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn solves_and_inverse_undo_the_matrix() {
+        let n = 60;
+        let matrix = kernel_matrix(n, 0.05);
+        let factor = Factor::new(&matrix, 0.0).unwrap();
+        let v: Vec<f64> = (0..n).map(|i| (i as f64).sin()).collect();
+        let mut x = v.clone();
+        factor.forward_solve(&mut x);
+        factor.backward_solve(&mut x);
+        let inverse = factor.inverse();
+        for a in 0..n {
+            let back: f64 = (0..n).map(|b| entry(&matrix, a, b) * x[b]).sum();
+            assert!((back - v[a]).abs() < 1e-11);
+            let by_inverse: f64 = (0..n).map(|b| entry(&inverse, a, b) * v[b]).sum();
+            assert!((by_inverse - x[a]).abs() < 1e-9);
+        }
+        // A block of columns gives the same bits as each column alone.
+        let mut block = [v.clone(), x.clone()].concat();
+        factor.forward_solve_columns(&mut block, 2);
+        for (column, one) in [v, x].into_iter().enumerate() {
+            let mut alone = one;
+            factor.forward_solve(&mut alone);
+            for a in 0..n {
+                assert!((block[column * n + a] - alone[a]).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn log_determinant_of_a_diagonal() {
+        let mut matrix = Lower::zeros(3);
+        for b in 0..3 {
+            matrix.column_mut(b)[0] = (b + 1) as f64;
+        }
+        let factor = Factor::new(&matrix, 0.0).unwrap();
+        assert!((factor.log_determinant() - 6.0_f64.ln()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn singular_matrices_get_the_smallest_jitter_that_works() {
+        // Rank one: all ones.
+        let n = 40;
+        let mut matrix = Lower::zeros(n);
+        (0..n).for_each(|b| matrix.column_mut(b).fill(1.0));
+        let factor = Factor::new(&matrix, 0.0).unwrap();
+        assert!(factor.jitter() > 0.0 && factor.jitter() <= 1e-8, "{}", factor.jitter());
+    }
+
+    #[test]
+    fn hopeless_matrices_are_refused_with_the_pivot() {
+        let mut indefinite = Lower::zeros(3);
+        for (b, d) in [1.0, -5.0, 1.0].into_iter().enumerate() {
+            indefinite.column_mut(b)[0] = d;
+        }
+        let refused = Factor::new(&indefinite, 0.0).unwrap_err();
+        assert!(matches!(refused, Error::NotPositiveDefinite { pivot: 1 }), "{refused}");
+
+        let mut with_nan = kernel_matrix(5, 0.1);
+        with_nan.column_mut(2)[1] = f64::NAN;
+        assert!(Factor::new(&with_nan, 0.0).is_err());
+    }
+
+    #[test]
+    fn an_append_that_loses_its_pivot_leaves_the_factor_unchanged() {
+        let matrix = kernel_matrix(10, 0.0);
+        let mut factor = Factor::new(&matrix, 1e-6).unwrap();
+        let before = factor.clone();
+        let duplicate: Vec<f64> = (0..10)
+            .map(|b| entry(&matrix, 4, b) + if b == 4 { 1e-6 } else { 0.0 })
+            .collect();
+        assert!(factor.append(&duplicate, 1.0 + 1e-6).is_err());
+        assert_eq!(factor.n(), 10);
+        assert_eq!(factor.values, before.values);
+    }
+
+    #[test]
+    fn empty_matrix() {
+        let factor = Factor::new(&Lower::zeros(0), 0.1).unwrap();
+        assert_eq!(factor.log_determinant(), 0.0);
+        let mut grown = factor;
+        grown.append(&[], 4.0).unwrap();
+        assert!((grown.log_determinant() - 4.0_f64.ln()).abs() < 1e-15);
+    }
+}

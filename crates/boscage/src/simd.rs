@@ -1,0 +1,382 @@
+//! The vectorised inner loops: powers of two over arrays, and sums whose order is fixed.
+//!
+//! Not in the paper; this is where its RBF kernel meets the machine. Every kernel factor is computed as 2^(−q), with
+//! coordinates scaled beforehand so that q = (u_a − u_b)² is the whole exponent. The instruction set (AVX-512, AVX2,
+//! plain) is chosen at run time by `pulp`. All arithmetic is plain IEEE with fused multiply-adds in a fixed order, so the
+//! bits do not depend on the machine or the number of threads.
+//!
+//! Notation: u, v are scaled coordinates; the suffix `at` marks the one point that a column belongs to.
+//!
+//! Cost: about 0.5 ns an element with AVX-512, 1 ns with AVX2.
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// Number of partial sums kept by every reduction. Fixed, so that a sum has one value on every machine.
+const LANES: usize = 8;
+
+/// 2^(−q) for q ≥ 0, with a relative error below 8e-16; never below 2^(−1022).
+#[inline(always)]
+pub(crate) fn exp2_neg(q: f64) -> f64 {
+    // Adding and subtracting 1.5·2^52 rounds to the nearest integer, and leaves that integer in the low bits.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    // Minimax polynomial of 2^r on |r| ≤ 1/2, relative error 2.2e-16.
+    const C: [f64; 11] = [
+        7.072_586_657_066_205_6e-9,
+        1.020_869_152_579_221_1e-7,
+        1.321_544_258_438_270_7e-6,
+        1.525_265_725_407_169_3e-5,
+        1.540_353_044_174_185_7e-4,
+        1.333_355_823_017_502_9e-3,
+        9.618_129_107_606_885e-3,
+        5.550_410_866_444_766e-2,
+        2.402_265_069_591_01e-1,
+        6.931_471_805_599_5e-1,
+        1.0,
+    ];
+    let x = (-q).max(-1022.0);
+    let shifted = x + ROUND;
+    let r = x - (shifted - ROUND);
+    let mut p = C[0];
+    let mut i = 1;
+    while i < C.len() {
+        p = p.mul_add(r, C[i]);
+        i += 1;
+    }
+    // Adds the integer part to the exponent field.
+    f64::from_bits((shifted.to_bits() << 52).wrapping_add(p.to_bits()))
+}
+
+/// Σ over lanes, in order.
+#[inline(always)]
+fn fold(lanes: [f64; LANES]) -> f64 {
+    let mut sum = 0.0;
+    for value in lanes {
+        sum += value;
+    }
+    sum
+}
+
+/// out[a] = 2^(−(u[a] − at)²).
+pub(crate) fn rbf_factor(u: &[f64], at: f64, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, at, out) = self;
+            for (out, &u) in out.iter_mut().zip(u) {
+                let d = u - at;
+                *out = exp2_neg(d * d);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, at, out));
+}
+
+/// out[a] += weight · 2^(−(u[a] − at)²).
+pub(crate) fn add_rbf_single(u: &[f64], at: f64, weight: f64, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, at, weight, out) = self;
+            for (out, &u) in out.iter_mut().zip(u) {
+                let d = u - at;
+                *out = weight.mul_add(exp2_neg(d * d), *out);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, at, weight, out));
+}
+
+/// out[a] += weight · 2^(−(u[a] − u_at)² − (v[a] − v_at)²).
+pub(crate) fn add_rbf_pair(
+    (u, u_at): (&[f64], f64),
+    (v, v_at): (&[f64], f64),
+    weight: f64,
+    out: &mut [f64],
+) {
+    struct Op<'a>(&'a [f64], f64, &'a [f64], f64, f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, u_at, v, v_at, weight, out) = self;
+            for ((out, &u), &v) in out.iter_mut().zip(u).zip(v) {
+                let (d, e) = (u - u_at, v - v_at);
+                *out = weight.mul_add(exp2_neg(d.mul_add(d, e * e)), *out);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, u_at, v, v_at, weight, out));
+}
+
+/// (Σ w e, Σ w e q) with q = (u − at)² and e = 2^(−q): what a one-variable component adds to the gradient of ρ.
+pub(crate) fn rbf_single_sums(u: &[f64], at: f64, w: &[f64]) -> [f64; 2] {
+    struct Op<'a>(&'a [f64], f64, &'a [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = [f64; 2];
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> [f64; 2] {
+            let Self(u, at, w) = self;
+            let (mut s, mut sq) = ([0.0; LANES], [0.0; LANES]);
+            let mut step = |u: &[f64], w: &[f64]| {
+                for (lane, (&u, &w)) in u.iter().zip(w).enumerate() {
+                    let d = u - at;
+                    let q = d * d;
+                    let t = w * exp2_neg(q);
+                    s[lane] += t;
+                    sq[lane] = t.mul_add(q, sq[lane]);
+                }
+            };
+            let (chunks, tail) = u.as_chunks::<LANES>();
+            let (w_chunks, w_tail) = w.as_chunks::<LANES>();
+            for (u, w) in chunks.iter().zip(w_chunks) {
+                step(u, w);
+            }
+            step(tail, w_tail);
+            [fold(s), fold(sq)]
+        }
+    }
+    Arch::new().dispatch(Op(u, at, w))
+}
+
+/// (Σ w e, Σ w e q_u, Σ w e q_v) for a two-variable component, as in [`rbf_single_sums`].
+pub(crate) fn rbf_pair_sums(
+    (u, u_at): (&[f64], f64),
+    (v, v_at): (&[f64], f64),
+    w: &[f64],
+) -> [f64; 3] {
+    struct Op<'a>(&'a [f64], f64, &'a [f64], f64, &'a [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = [f64; 3];
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> [f64; 3] {
+            let Self(u, u_at, v, v_at, w) = self;
+            let (mut s, mut su, mut sv) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+            let mut step = |u: &[f64], v: &[f64], w: &[f64]| {
+                for (lane, ((&u, &v), &w)) in u.iter().zip(v).zip(w).enumerate() {
+                    let (d, e) = (u - u_at, v - v_at);
+                    let (qu, qv) = (d * d, e * e);
+                    let t = w * exp2_neg(qu + qv);
+                    s[lane] += t;
+                    su[lane] = t.mul_add(qu, su[lane]);
+                    sv[lane] = t.mul_add(qv, sv[lane]);
+                }
+            };
+            let (u_chunks, u_tail) = u.as_chunks::<LANES>();
+            let (v_chunks, v_tail) = v.as_chunks::<LANES>();
+            let (w_chunks, w_tail) = w.as_chunks::<LANES>();
+            for ((u, v), w) in u_chunks.iter().zip(v_chunks).zip(w_chunks) {
+                step(u, v, w);
+            }
+            step(u_tail, v_tail, w_tail);
+            [fold(s), fold(su), fold(sv)]
+        }
+    }
+    Arch::new().dispatch(Op(u, u_at, v, v_at, w))
+}
+
+/// Σ a·b, in a fixed order.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    struct Op<'a>(&'a [f64], &'a [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = f64;
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> f64 {
+            let Self(a, b) = self;
+            let mut s = [0.0_f64; LANES];
+            let mut step = |a: &[f64], b: &[f64]| {
+                for (lane, (&a, &b)) in a.iter().zip(b).enumerate() {
+                    s[lane] = a.mul_add(b, s[lane]);
+                }
+            };
+            let (a_chunks, a_tail) = a.as_chunks::<LANES>();
+            let (b_chunks, b_tail) = b.as_chunks::<LANES>();
+            for (a, b) in a_chunks.iter().zip(b_chunks) {
+                step(a, b);
+            }
+            step(a_tail, b_tail);
+            fold(s)
+        }
+    }
+    Arch::new().dispatch(Op(a, b))
+}
+
+/// out[a] = weight · u[a] · v[a].
+pub(crate) fn scaled_product(weight: f64, u: &[f64], v: &[f64], out: &mut [f64]) {
+    struct Op<'a>(f64, &'a [f64], &'a [f64], &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(weight, u, v, out) = self;
+            for ((out, &u), &v) in out.iter_mut().zip(u).zip(v) {
+                *out = weight * u * v;
+            }
+        }
+    }
+    Arch::new().dispatch(Op(weight, u, v, out));
+}
+
+/// out[a] = 2 ln 2 · q · 2^(−q) with q = (u[a] − at)²: the derivative of [`rbf_factor`] by the log of the lengthscale.
+pub(crate) fn rbf_slope(u: &[f64], at: f64, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, at, out) = self;
+            for (out, &u) in out.iter_mut().zip(u) {
+                let d = u - at;
+                let q = d * d;
+                *out = 2.0 * std::f64::consts::LN_2 * q * exp2_neg(q);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, at, out));
+}
+
+/// out[a] = (1 + s + s²/3) exp(−s) with s = |u[a] − at|.
+pub(crate) fn matern52_factor(u: &[f64], at: f64, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, at, out) = self;
+            for (out, &u) in out.iter_mut().zip(u) {
+                let s = (u - at).abs();
+                let polynomial = s.mul_add(s.mul_add(1.0 / 3.0, 1.0), 1.0);
+                *out = polynomial * exp2_neg(s * std::f64::consts::LOG2_E);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, at, out));
+}
+
+/// out[a] = s² (1 + s) / 3 · exp(−s): the derivative of [`matern52_factor`] by the log of the lengthscale.
+pub(crate) fn matern52_slope(u: &[f64], at: f64, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, at, out) = self;
+            for (out, &u) in out.iter_mut().zip(u) {
+                let s = (u - at).abs();
+                *out = s * s * (1.0 + s) / 3.0 * exp2_neg(s * std::f64::consts::LOG2_E);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, at, out));
+}
+
+/// out[a] *= by[a].
+pub(crate) fn multiply(out: &mut [f64], by: &[f64]) {
+    struct Op<'a>(&'a mut [f64], &'a [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(out, by) = self;
+            for (out, &by) in out.iter_mut().zip(by) {
+                *out *= by;
+            }
+        }
+    }
+    Arch::new().dispatch(Op(out, by));
+}
+
+/// out[a] += weight · x[a].
+pub(crate) fn add_scaled(out: &mut [f64], weight: f64, x: &[f64]) {
+    struct Op<'a>(&'a mut [f64], f64, &'a [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(out, weight, x) = self;
+            for (out, &x) in out.iter_mut().zip(x) {
+                *out = weight.mul_add(x, *out);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(out, weight, x));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(n: usize, step: f64) -> Vec<f64> {
+        (0..n).map(|i| (i as f64 * step).fract() * 3.0 - 1.0).collect()
+    }
+
+    #[test]
+    fn exp2_neg_is_accurate() {
+        for i in 0..2_000_000 {
+            let q = i as f64 * 5e-4;
+            let (got, want) = (exp2_neg(q), (-q).exp2());
+            assert!((got / want - 1.0).abs() < 8e-16, "2^-{q}: {got:e} against {want:e}");
+        }
+        assert_eq!(exp2_neg(0.0), 1.0);
+        assert!(exp2_neg(1e300) < 1e-307);
+        assert!(exp2_neg(f64::INFINITY) < 1e-307);
+    }
+
+    #[test]
+    fn loops_equal_the_plain_formulas_for_every_length() {
+        for n in 0..40 {
+            let (u, v, w) = (numbers(n, 0.618), numbers(n, 0.377), numbers(n, 0.913));
+            let (ua, va, weight) = (0.3, -0.2, 1.7);
+            let e = |q: f64| (-q).exp2();
+            let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-13, "{a} {b} (n = {n})");
+
+            let mut out = w.clone();
+            add_rbf_single(&u, ua, weight, &mut out);
+            let mut pair = w.clone();
+            add_rbf_pair((&u, ua), (&v, va), weight, &mut pair);
+            let mut factor = vec![0.0; n];
+            rbf_factor(&u, ua, &mut factor);
+            let mut product = vec![0.0; n];
+            scaled_product(weight, &u, &v, &mut product);
+            for a in 0..n {
+                let (qu, qv) = ((u[a] - ua).powi(2), (v[a] - va).powi(2));
+                close(factor[a], e(qu));
+                close(out[a], w[a] + weight * e(qu));
+                close(pair[a], w[a] + weight * e(qu + qv));
+                close(product[a], weight * u[a] * v[a]);
+            }
+            let (mut rs, mut mf, mut ms) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+            rbf_slope(&u, ua, &mut rs);
+            matern52_factor(&u, ua, &mut mf);
+            matern52_slope(&u, ua, &mut ms);
+            let (mut multiplied, mut added) = (u.clone(), u.clone());
+            multiply(&mut multiplied, &v);
+            add_scaled(&mut added, weight, &v);
+            for a in 0..n {
+                let s = (u[a] - ua).abs();
+                close(rs[a], 2.0 * 2.0_f64.ln() * s * s * e(s * s));
+                close(mf[a], (1.0 + s + s * s / 3.0) * (-s).exp());
+                close(ms[a], s * s * (1.0 + s) / 3.0 * (-s).exp());
+                close(multiplied[a], u[a] * v[a]);
+                close(added[a], u[a] + weight * v[a]);
+            }
+            let single = rbf_single_sums(&u, ua, &w);
+            let double = rbf_pair_sums((&u, ua), (&v, va), &w);
+            let (mut s, mut d) = ([0.0; 2], [0.0; 3]);
+            for a in 0..n {
+                let (qu, qv) = ((u[a] - ua).powi(2), (v[a] - va).powi(2));
+                s[0] += w[a] * e(qu);
+                s[1] += w[a] * e(qu) * qu;
+                d[0] += w[a] * e(qu + qv);
+                d[1] += w[a] * e(qu + qv) * qu;
+                d[2] += w[a] * e(qu + qv) * qv;
+            }
+            (0..2).for_each(|k| close(single[k], s[k]));
+            (0..3).for_each(|k| close(double[k], d[k]));
+            close(dot(&u, &v), u.iter().zip(&v).map(|(a, b)| a * b).sum());
+        }
+    }
+}
