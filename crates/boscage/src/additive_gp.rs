@@ -41,7 +41,10 @@ pub struct Dataset {
 impl Dataset {
     /// No observations of points with this many coordinates.
     pub fn empty(dimension: usize) -> Self {
-        Self { x: vec![Vec::new(); dimension], y: Vec::new() }
+        Self {
+            x: vec![Vec::new(); dimension],
+            y: Vec::new(),
+        }
     }
 
     /// Adds an observation.
@@ -53,13 +56,8 @@ impl Dataset {
                 found: point.0.len(),
             });
         }
-        if let Some(i) = point.0.iter().position(|v| !v.is_finite()) {
-            let reason = "coordinates must be finite".to_string();
-            return Err(Error::InvalidPoint { coordinate: i, value: point.0[i], reason });
-        }
-        if !y.is_finite() {
-            return Err(Error::InvalidOutcome { value: y });
-        }
+        check_finite(point)?;
+        check_outcome(y)?;
         for (column, &x) in self.x.iter_mut().zip(&point.0) {
             column.push(x);
         }
@@ -99,7 +97,10 @@ impl Dataset {
 
     /// The first n observations with other outcomes.
     pub(crate) fn with_outcomes(&self, n: usize, y: Vec<f64>) -> Self {
-        Self { x: self.x.iter().map(|column| column[..n].to_vec()).collect(), y }
+        Self {
+            x: self.x.iter().map(|column| column[..n].to_vec()).collect(),
+            y,
+        }
     }
 }
 
@@ -118,34 +119,14 @@ impl AdditivePrior {
     /// Refuses components outside of the kernel's variables and parameters that are not positive.
     pub fn validate(&self) -> Result<()> {
         self.kernel.validate()?;
-        if !(self.noise_std.is_finite() && self.noise_std >= 0.0) {
-            return Err(Error::InvalidSetting {
-                setting: "noise_std",
-                value: self.noise_std.to_string(),
-                reason: "it must be finite and not negative",
-            });
-        }
-        let dimension = self.kernel.dimension();
-        for component in &self.components {
-            if component.variables().iter().any(|&i| i >= dimension) {
-                return Err(Error::InvalidStructure {
-                    reason: format!("component {component} names a variable beyond {dimension}"),
-                });
-            }
-        }
-        Ok(())
+        check_noise(self.noise_std)?;
+        check_components(&self.components, self.kernel.dimension())
     }
 
     /// The posterior given the data.
     pub fn condition(&self, data: &Dataset) -> Result<AdditivePosterior> {
         self.validate()?;
-        if data.dimension() != self.kernel.dimension() {
-            return Err(Error::WrongDimension {
-                what: "the data",
-                expected: self.kernel.dimension(),
-                found: data.dimension(),
-            });
-        }
+        check_data(&self.kernel, data)?;
         let inputs = Inputs::new(&self.kernel, &data.x);
         let gram = inputs.gram(&self.kernel, &self.components);
         let factor = Factor::new(&gram, self.noise_std * self.noise_std)?;
@@ -163,7 +144,64 @@ impl AdditivePrior {
 
     /// κ(x, x): the prior variance of the whole sum, the same at every point.
     pub fn variance(&self) -> f64 {
-        self.components.iter().map(|g| self.kernel.amplitude(g)).sum()
+        self.components
+            .iter()
+            .map(|g| self.kernel.amplitude(g))
+            .sum()
+    }
+}
+
+fn check_finite(point: &Point) -> Result<()> {
+    match point.0.iter().position(|v| !v.is_finite()) {
+        Some(coordinate) => Err(Error::InvalidPoint {
+            coordinate,
+            value: point.0[coordinate],
+            reason: "coordinates must be finite".to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn check_outcome(y: f64) -> Result<()> {
+    if y.is_finite() {
+        Ok(())
+    } else {
+        Err(Error::InvalidOutcome { value: y })
+    }
+}
+
+fn check_noise(noise_std: f64) -> Result<()> {
+    if noise_std.is_finite() && noise_std >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::InvalidSetting {
+        setting: "noise_std",
+        value: noise_std.to_string(),
+        reason: "it must be finite and not negative",
+    })
+}
+
+fn check_components(components: &[Component], dimension: usize) -> Result<()> {
+    for component in components {
+        if component.variables().iter().any(|&i| i >= dimension) {
+            return Err(Error::InvalidStructure {
+                reason: format!("component {component} names a variable beyond {dimension}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_data(kernel: &Kernel, data: &Dataset) -> Result<()> {
+    let (expected, found) = (kernel.dimension(), data.dimension());
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::WrongDimension {
+            what: "the data",
+            expected,
+            found,
+        })
     }
 }
 
@@ -240,8 +278,9 @@ impl AdditivePosterior {
         self.factor.backward_solve(&mut self.alpha);
     }
 
-    /// Conditions on one more observation, in O(n²).
+    /// Conditions on one more observation, in O(n²). If it is refused the posterior stays as it was.
     pub fn append(&mut self, point: &Point, y: f64) -> Result<()> {
+        check_outcome(y)?;
         self.append_row(point)?;
         self.y.push(y);
         self.solve_for_alpha();
@@ -249,25 +288,25 @@ impl AdditivePosterior {
     }
 
     fn append_row(&mut self, point: &Point) -> Result<()> {
+        self.check(point)?;
         let kernel = &self.prior.kernel;
-        if point.0.len() != kernel.dimension() {
-            return Err(Error::WrongDimension {
-                what: "the point",
-                expected: kernel.dimension(),
-                found: point.0.len(),
-            });
-        }
-        let row = self.inputs.covariances(kernel, &self.prior.components, &point.0);
+        let row = self
+            .inputs
+            .covariances(kernel, &self.prior.components, &point.0);
         let noise = self.prior.noise_std * self.prior.noise_std;
-        let appended = self.factor.append(&row, self.prior.variance() + noise);
+        if self
+            .factor
+            .append(&row, self.prior.variance() + noise)
+            .is_err()
+        {
+            // The new row is a combination of the others to working precision: factor afresh, with jitter.
+            let mut inputs = self.inputs.clone();
+            inputs.push(kernel, &point.0);
+            self.factor = Factor::new(&inputs.gram(kernel, &self.prior.components), noise)?;
+        }
         self.inputs.push(kernel, &point.0);
         for (column, &x) in self.x.iter_mut().zip(&point.0) {
             column.push(x);
-        }
-        if appended.is_err() {
-            // The new row is a combination of the others to working precision: factor afresh, with jitter.
-            let gram = self.inputs.gram(kernel, &self.prior.components);
-            self.factor.refactor(&gram, noise)?;
         }
         Ok(())
     }
@@ -281,6 +320,7 @@ impl AdditivePosterior {
                 found: y.len(),
             });
         }
+        y.iter().try_for_each(|&y| check_outcome(y))?;
         self.y.copy_from_slice(y);
         self.solve_for_alpha();
         Ok(())
@@ -295,6 +335,18 @@ impl AdditivePosterior {
             posterior.append(point, mean)?;
         }
         Ok(posterior)
+    }
+
+    /// The observed points with the highest posterior mean, best first: less easily fooled by noise than the highest
+    /// outcomes.
+    pub fn best_observed(&self, count: usize) -> Vec<Point> {
+        // Kα = y − η²α is the mean at the observed points.
+        let noise = self.prior.noise_std * self.prior.noise_std;
+        let mean = |a: usize| self.y[a] - noise * self.alpha[a];
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by(|&a, &b| mean(b).total_cmp(&mean(a)));
+        let point = |a: usize| Point(self.x.iter().map(|column| column[a]).collect());
+        order.into_iter().take(count).map(point).collect()
     }
 
     /// ρ, the log marginal likelihood of the outcomes.
@@ -344,9 +396,13 @@ impl AdditivePosterior {
     /// Mean and variance of one component at a point: eq. (gp-posterior).
     pub fn component(&self, component: usize, point: &Point) -> Result<Normal> {
         self.check(point)?;
-        let component = self.prior.components.get(component).ok_or_else(|| {
-            Error::InvalidStructure { reason: format!("there is no component {component}") }
-        })?;
+        let component =
+            self.prior
+                .components
+                .get(component)
+                .ok_or_else(|| Error::InvalidStructure {
+                    reason: format!("there is no component {component}"),
+                })?;
         let covariances = self.inputs.covariances(
             &self.prior.kernel,
             std::slice::from_ref(component),
@@ -359,7 +415,8 @@ impl AdditivePosterior {
     pub fn joint(&self, point: &Point) -> Result<Normal> {
         self.check(point)?;
         let covariances =
-            self.inputs.covariances(&self.prior.kernel, &self.prior.components, &point.0);
+            self.inputs
+                .covariances(&self.prior.kernel, &self.prior.components, &point.0);
         Ok(self.normal(covariances, self.prior.variance()))
     }
 
@@ -376,7 +433,9 @@ impl AdditivePosterior {
         let kernel = &self.prior.kernel;
         let n = self.len();
         let factors = self.inputs.factors(kernel, &point.0);
-        let covariances = self.inputs.covariances(kernel, &self.prior.components, &point.0);
+        let covariances = self
+            .inputs
+            .covariances(kernel, &self.prior.components, &point.0);
         // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
         let mut solved = covariances.clone();
         self.factor.forward_solve(&mut solved);
@@ -399,32 +458,110 @@ impl AdditivePosterior {
                 simd::add_scaled(&mut others[i], 1.0, &product);
             }
         }
-        for (i, others) in others.iter().enumerate().filter(|(_, others)| !others.is_empty()) {
+        for (i, others) in others
+            .iter()
+            .enumerate()
+            .filter(|(_, others)| !others.is_empty())
+        {
             let at = kernel.scaled(i, point.0[i]);
             kernel.point_slope(i, self.inputs.column(i), at, &mut slope);
             simd::multiply(&mut slope, others);
             mean_gradient[i] = simd::dot(&slope, &self.alpha);
             variance_gradient[i] = -2.0 * simd::dot(&slope, &solved);
         }
-        Ok(JointGradient { normal: Normal { mean, variance }, mean_gradient, variance_gradient })
+        Ok(JointGradient {
+            normal: Normal { mean, variance },
+            mean_gradient,
+            variance_gradient,
+        })
     }
 
     fn check(&self, point: &Point) -> Result<()> {
         let expected = self.prior.kernel.dimension();
-        if point.0.len() == expected {
-            Ok(())
-        } else {
-            Err(Error::WrongDimension { what: "the point", expected, found: point.0.len() })
+        if point.0.len() != expected {
+            let found = point.0.len();
+            return Err(Error::WrongDimension {
+                what: "the point",
+                expected,
+                found,
+            });
         }
+        check_finite(point)
     }
 
-    /// μ^G and (σ^G)² of all components on a grid. All values of a block are solved for at once.
-    pub fn tabulate(&self, grid: &Grid) -> Result<ComponentTables> {
+    /// Mean and variance of the whole sum at many points, solved for in one block.
+    pub fn joint_many(&self, points: &[Point]) -> Result<Vec<Normal>> {
+        let n = self.len();
+        let mut block = Vec::with_capacity(n * points.len());
+        for point in points {
+            self.check(point)?;
+            block.extend(self.inputs.covariances(
+                &self.prior.kernel,
+                &self.prior.components,
+                &point.0,
+            ));
+        }
+        let columns = |block: &[f64], f: &dyn Fn(&[f64]) -> f64| -> Vec<f64> {
+            (0..points.len())
+                .map(|c| f(&block[c * n..(c + 1) * n]))
+                .collect()
+        };
+        let means = columns(&block, &|k| simd::dot(k, &self.alpha));
+        self.factor.forward_solve_columns(&mut block, points.len());
+        let explained = columns(&block, &|z| simd::dot(z, z));
+        let prior_variance = self.prior.variance();
+        Ok(means
+            .into_iter()
+            .zip(explained)
+            .map(|(mean, explained)| Normal {
+                mean,
+                variance: (prior_variance - explained).max(0.0),
+            })
+            .collect())
+    }
+
+    /// μ^G of all components on a grid, without variances: no solve is needed, so that fine grids are cheap.
+    pub fn tabulate_means(&self, grid: &Grid) -> Result<Vec<Vec<f64>>> {
         let kernel = &self.prior.kernel;
         let n = self.len();
         grid.check(kernel.dimension())?;
-        // e_i(value, X) for every variable and every value on its axis.
-        let factors: Vec<Vec<f64>> = (0..kernel.dimension())
+        let factors = self.axis_factors(grid);
+        let factor = |i: usize, r: usize| &factors[i][r * n..(r + 1) * n];
+        let table = |component: &Component| {
+            let mut weights = vec![self.alpha.clone()];
+            // All products of the factors of the variables so far with α, last variable fastest.
+            let amplitude = kernel.amplitude(component);
+            let (&last, others) = component.variables().split_last()?;
+            for &i in others {
+                weights = weights
+                    .iter()
+                    .flat_map(|weight| {
+                        (0..grid.axis(i).len()).map(|r| {
+                            let mut product = weight.clone();
+                            simd::multiply(&mut product, factor(i, r));
+                            product
+                        })
+                    })
+                    .collect();
+            }
+            let values = weights.iter().flat_map(|weight| {
+                (0..grid.axis(last).len())
+                    .map(move |r| amplitude * simd::dot(weight, factor(last, r)))
+            });
+            Some(values.collect())
+        };
+        Ok(self
+            .prior
+            .components
+            .par_iter()
+            .map(|c| table(c).unwrap_or_default())
+            .collect())
+    }
+
+    /// e_i(value, X) for every variable and every value on its axis.
+    fn axis_factors(&self, grid: &Grid) -> Vec<Vec<f64>> {
+        let (kernel, n) = (&self.prior.kernel, self.len());
+        (0..kernel.dimension())
             .into_par_iter()
             .map(|i| {
                 let axis = grid.axis(i);
@@ -434,54 +571,75 @@ impl AdditivePosterior {
                 }
                 factors
             })
-            .collect();
+            .collect()
+    }
+
+    /// μ^G and (σ^G)² of all components on a grid. All values of a block are solved for at once.
+    pub fn tabulate(&self, grid: &Grid) -> Result<ComponentTables> {
+        let kernel = &self.prior.kernel;
+        let n = self.len();
+        grid.check(kernel.dimension())?;
+        let factors = self.axis_factors(grid);
         let components = &self.prior.components;
         let mut starts = vec![0];
         for component in components {
-            let size: usize = component.variables().iter().map(|&i| grid.axis(i).len()).product();
+            let size: usize = component
+                .variables()
+                .iter()
+                .map(|&i| grid.axis(i).len())
+                .product();
             starts.push(starts[starts.len() - 1] + size);
         }
         let total = starts[components.len()];
         let mut values = vec![(0.0, 0.0); total];
         // Blocks are cut the same way whatever the number of threads.
-        values.par_chunks_mut(TABLE_BLOCK).enumerate().for_each_init(
-            || vec![0.0; n * TABLE_BLOCK],
-            |columns, (block, values)| {
-                let columns = &mut columns[..n * values.len()];
-                let first = block * TABLE_BLOCK;
-                let mut g = starts.partition_point(|&start| start <= first) - 1;
-                for (offset, value) in values.iter_mut().enumerate() {
-                    while first + offset >= starts[g + 1] {
-                        g += 1;
-                    }
-                    let amplitude = kernel.amplitude(&components[g]);
-                    let column = &mut columns[offset * n..(offset + 1) * n];
-                    let factor = |i: usize, r: usize| &factors[i][r * n..(r + 1) * n];
-                    let mut entry = first + offset - starts[g];
-                    if let [i, j] = *components[g].variables() {
-                        let last = grid.axis(j).len();
-                        let (r, s) = (entry / last, entry % last);
-                        simd::scaled_product(amplitude, factor(i, r), factor(j, s), column);
-                    } else {
-                        column.fill(amplitude);
-                        for &i in components[g].variables().iter().rev() {
-                            let size = grid.axis(i).len();
-                            simd::multiply(column, factor(i, entry % size));
-                            entry /= size;
+        values
+            .par_chunks_mut(TABLE_BLOCK)
+            .enumerate()
+            .for_each_init(
+                || vec![0.0; n * TABLE_BLOCK],
+                |columns, (block, values)| {
+                    let columns = &mut columns[..n * values.len()];
+                    let first = block * TABLE_BLOCK;
+                    let mut g = starts.partition_point(|&start| start <= first) - 1;
+                    for (offset, value) in values.iter_mut().enumerate() {
+                        while first + offset >= starts[g + 1] {
+                            g += 1;
                         }
+                        let amplitude = kernel.amplitude(&components[g]);
+                        let column = &mut columns[offset * n..(offset + 1) * n];
+                        let factor = |i: usize, r: usize| &factors[i][r * n..(r + 1) * n];
+                        let mut entry = first + offset - starts[g];
+                        if let [i, j] = *components[g].variables() {
+                            let last = grid.axis(j).len();
+                            let (r, s) = (entry / last, entry % last);
+                            simd::scaled_product(amplitude, factor(i, r), factor(j, s), column);
+                        } else {
+                            column.fill(amplitude);
+                            for &i in components[g].variables().iter().rev() {
+                                let size = grid.axis(i).len();
+                                simd::multiply(column, factor(i, entry % size));
+                                entry /= size;
+                            }
+                        }
+                        *value = (simd::dot(column, &self.alpha), amplitude);
                     }
-                    *value = (simd::dot(column, &self.alpha), amplitude);
-                }
-                self.factor.forward_solve_columns(columns, values.len());
-                for (value, column) in values.iter_mut().zip(columns.chunks_exact(n.max(1))) {
-                    value.1 = (value.1 - simd::dot(column, column)).max(0.0);
-                }
-            },
-        );
+                    self.factor.forward_solve_columns(columns, values.len());
+                    for (value, column) in values.iter_mut().zip(columns.chunks_exact(n.max(1))) {
+                        value.1 = (value.1 - simd::dot(column, column)).max(0.0);
+                    }
+                },
+            );
         let table = |pick: fn(&(f64, f64)) -> f64| -> Vec<Vec<f64>> {
-            starts.windows(2).map(|w| values[w[0]..w[1]].iter().map(pick).collect()).collect()
+            starts
+                .windows(2)
+                .map(|w| values[w[0]..w[1]].iter().map(pick).collect())
+                .collect()
         };
-        Ok(ComponentTables { means: table(|v| v.0), variances: table(|v| v.1) })
+        Ok(ComponentTables {
+            means: table(|v| v.0),
+            variances: table(|v| v.1),
+        })
     }
 }
 
@@ -511,6 +669,8 @@ impl<'a> StructureScore<'a> {
     /// Prepares ρ for the given data, kernel and noise.
     pub fn new(kernel: &'a Kernel, noise_std: f64, data: &'a Dataset) -> Result<Self> {
         kernel.validate()?;
+        check_noise(noise_std)?;
+        check_data(kernel, data)?;
         let inputs = Inputs::new(kernel, &data.x);
         let n = inputs.n();
         Ok(Self {
@@ -525,6 +685,7 @@ impl<'a> StructureScore<'a> {
 
     /// ρ of these components.
     pub fn log_likelihood(&mut self, mut components: Vec<Component>) -> Result<f64> {
+        check_components(&components, self.kernel.dimension())?;
         components.sort_unstable();
         let [old, new] = &self.known;
         let changes_to_old = differences(&old.0, &components);
@@ -541,7 +702,8 @@ impl<'a> StructureScore<'a> {
             .map(|(component, sign)| (component, sign * self.kernel.amplitude(component)))
             .collect();
         candidate.1.copy_from(&base.1);
-        self.inputs.add_to_gram(self.kernel, &changes, &mut candidate.1);
+        self.inputs
+            .add_to_gram(self.kernel, &changes, &mut candidate.1);
         candidate.0 = components;
         self.factor.refactor(&candidate.1, self.noise_variance)?;
         Ok(log_likelihood(&self.factor, self.y))

@@ -32,7 +32,10 @@ pub(crate) struct Lower {
 
 impl Lower {
     pub(crate) fn zeros(n: usize) -> Self {
-        Self { n, values: vec![0.0; n * n] }
+        Self {
+            n,
+            values: vec![0.0; n * n],
+        }
     }
 
     pub(crate) fn n(&self) -> usize {
@@ -62,6 +65,12 @@ impl Lower {
     }
 }
 
+/// Whether something is left of a pivot (what remains of a diagonal element after elimination). Below 1e-13 of the
+/// element it is all rounding, even if it happens to be positive, and everything divided by it would be noise.
+fn is_good(pivot: f64, diagonal: f64) -> bool {
+    pivot.is_finite() && pivot > 1e-13 * diagonal
+}
+
 /// The lower Cholesky factor L of a matrix, with room to append rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Factor {
@@ -77,7 +86,12 @@ impl Factor {
         let n = matrix.n;
         // Room for a few dozen appended rows, so that most appends move nothing.
         let stride = n + 32;
-        let mut factor = Self { n, stride, values: vec![0.0; stride * stride], jitter: 0.0 };
+        let mut factor = Self {
+            n,
+            stride,
+            values: vec![0.0; stride * stride],
+            jitter: 0.0,
+        };
         factor.refactor(matrix, diagonal)?;
         Ok(factor)
     }
@@ -86,7 +100,12 @@ impl Factor {
     pub(crate) fn refactor(&mut self, matrix: &Lower, diagonal: f64) -> Result<()> {
         let n = matrix.n;
         if self.stride < n {
-            *self = Self { n, stride: n + 32, values: vec![0.0; (n + 32) * (n + 32)], jitter: 0.0 };
+            *self = Self {
+                n,
+                stride: n + 32,
+                values: vec![0.0; (n + 32) * (n + 32)],
+                jitter: 0.0,
+            };
         }
         self.n = n;
         let mean = if n == 0 {
@@ -121,20 +140,22 @@ impl Factor {
             );
             match factored {
                 Err(llt::factor::LltError::NonPositivePivot { index }) => failed = index,
-                Ok(_) => match (0..n).find(|&b| !self.pivot_is_good(b)) {
-                    Some(pivot) => failed = pivot,
-                    None => return Ok(()),
-                },
+                Ok(_) => {
+                    let lost = |&b: &usize| {
+                        let pivot = self.values[b * self.stride + b];
+                        !is_good(pivot * pivot, matrix.column(b)[0] + diagonal)
+                    };
+                    match (0..n).find(lost) {
+                        Some(pivot) => failed = pivot,
+                        None => return Ok(()),
+                    }
+                }
             }
         }
         Err(Error::NotPositiveDefinite { pivot: failed })
     }
 
-    fn pivot_is_good(&self, b: usize) -> bool {
-        let pivot = self.values[b * self.stride + b];
-        pivot.is_finite() && pivot > 0.0
-    }
-
+    #[cfg(test)]
     pub(crate) fn n(&self) -> usize {
         self.n
     }
@@ -158,8 +179,7 @@ impl Factor {
         let mut z = row.to_vec();
         self.forward_solve(&mut z);
         let pivot = diagonal + self.jitter - crate::simd::dot(&z, &z);
-        // A pivot this small has no correct digit left.
-        if !(pivot.is_finite() && pivot > 1e-13 * diagonal) {
+        if !is_good(pivot, diagonal) {
             return Err(Error::NotPositiveDefinite { pivot: n });
         }
         if n == self.stride {
@@ -253,7 +273,11 @@ mod tests {
     }
 
     fn l(factor: &Factor, a: usize, b: usize) -> f64 {
-        if a < b { 0.0 } else { factor.values[b * factor.stride + a] }
+        if a < b {
+            0.0
+        } else {
+            factor.values[b * factor.stride + a]
+        }
     }
 
     #[test]
@@ -264,8 +288,7 @@ mod tests {
             assert_eq!(factor.jitter(), 0.0);
             for a in 0..n {
                 for b in 0..=a {
-                    let product: f64 =
-                        (0..n).map(|k| l(&factor, a, k) * l(&factor, b, k)).sum();
+                    let product: f64 = (0..n).map(|k| l(&factor, a, k) * l(&factor, b, k)).sum();
                     let want = entry(&matrix, a, b) + if a == b { 0.01 } else { 0.0 };
                     assert!((product - want).abs() < 1e-13);
                 }
@@ -280,7 +303,9 @@ mod tests {
         let start = 3;
         let mut first = Lower::zeros(start);
         for b in 0..start {
-            first.column_mut(b).copy_from_slice(&matrix.column(b)[..start - b]);
+            first
+                .column_mut(b)
+                .copy_from_slice(&matrix.column(b)[..start - b]);
         }
         let mut grown = Factor::new(&first, 0.0).unwrap();
         for a in start..n {
@@ -342,7 +367,32 @@ mod tests {
         let mut matrix = Lower::zeros(n);
         (0..n).for_each(|b| matrix.column_mut(b).fill(1.0));
         let factor = Factor::new(&matrix, 0.0).unwrap();
-        assert!(factor.jitter() > 0.0 && factor.jitter() <= 1e-8, "{}", factor.jitter());
+        assert!(
+            factor.jitter() > 0.0 && factor.jitter() <= 1e-8,
+            "{}",
+            factor.jitter()
+        );
+    }
+
+    #[test]
+    fn pivots_that_are_all_rounding_are_not_taken_for_positive() {
+        // Three rows of rank two. Whichever way the last pivot is rounded, it means nothing.
+        for k in 1..200 {
+            let (s, c) = (f64::from(k) * 0.37).sin_cos();
+            let rows = [[1.0, 0.1], [s, c], [c, 1.0 + s]];
+            let mut matrix = Lower::zeros(3);
+            for b in 0..3 {
+                for (a, value) in (b..3).zip(matrix.column_mut(b)) {
+                    *value = rows[a][0] * rows[b][0] + rows[a][1] * rows[b][1];
+                }
+            }
+            let factor = Factor::new(&matrix, 0.0).unwrap();
+            assert!(
+                factor.jitter() > 0.0,
+                "k = {k}: last pivot {:e}",
+                l(&factor, 2, 2).powi(2)
+            );
+        }
     }
 
     #[test]
@@ -352,7 +402,10 @@ mod tests {
             indefinite.column_mut(b)[0] = d;
         }
         let refused = Factor::new(&indefinite, 0.0).unwrap_err();
-        assert!(matches!(refused, Error::NotPositiveDefinite { pivot: 1 }), "{refused}");
+        assert!(
+            matches!(refused, Error::NotPositiveDefinite { pivot: 1 }),
+            "{refused}"
+        );
 
         let mut with_nan = kernel_matrix(5, 0.1);
         with_nan.column_mut(2)[1] = f64::NAN;

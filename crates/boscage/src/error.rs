@@ -66,7 +66,9 @@ pub enum Error {
     },
 
     /// An outcome is NaN or infinite.
-    #[error("the outcome is {value}; only finite outcomes can be told (report a failed evaluation as failed instead)")]
+    #[error(
+        "the outcome is {value}; only finite outcomes can be told (report a failed evaluation as failed instead)"
+    )]
     InvalidOutcome {
         /// The outcome.
         value: f64,
@@ -91,7 +93,9 @@ pub enum Error {
     },
 
     /// A covariance matrix could not be factored, even with the largest jitter.
-    #[error("the covariance matrix is not positive definite: pivot {pivot} failed even with the largest jitter")]
+    #[error(
+        "the covariance matrix is not positive definite: pivot {pivot} failed even with the largest jitter"
+    )]
     NotPositiveDefinite {
         /// The first pivot that was not positive.
         pivot: usize,

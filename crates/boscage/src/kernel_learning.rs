@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::additive_gp::{AdditivePrior, Dataset};
+use crate::additive_gp::{AdditivePrior, Dataset, check_data};
 use crate::error::{Error, Result};
 use crate::quasi_newton::minimize_in_box;
 
@@ -162,9 +162,15 @@ pub fn kernel_learning(
 ) -> Result<LearnedKernel> {
     config.validate()?;
     start.validate()?;
+    check_data(&start.kernel, data)?;
     let dimension = start.kernel.dimension();
-    let mut theta: Vec<f64> =
-        start.kernel.lengthscales.iter().chain(&start.kernel.scales).map(|v| v.ln()).collect();
+    let mut theta: Vec<f64> = start
+        .kernel
+        .lengthscales
+        .iter()
+        .chain(&start.kernel.scales)
+        .map(|v| v.ln())
+        .collect();
     let ln = |[low, high]: [f64; 2]| (low.ln(), high.ln());
     let (l, s) = (ln(config.lengthscale_bounds), ln(config.scale_bounds));
     let mut lower = [vec![l.0; dimension], vec![s.0; dimension]].concat();
@@ -191,7 +197,11 @@ pub fn kernel_learning(
     } else {
         start.clone()
     };
-    Ok(LearnedKernel { prior, objective: -minimum.value, evaluations: minimum.evaluations })
+    Ok(LearnedKernel {
+        prior,
+        objective: -minimum.value,
+        evaluations: minimum.evaluations,
+    })
 }
 
 /// The structure with the parameters θ.
@@ -238,5 +248,555 @@ fn posterior_density(
         Ok((value, gradient))
     } else {
         Err(Error::NotPositiveDefinite { pivot: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+    use crate::graph::Component;
+    use crate::kernel::{Kernel, KernelFamily};
+    use crate::space::Point;
+    use crate::stream::{Generator, Purpose, Stream};
+
+    fn random(seed: u64) -> Generator {
+        Stream::new(seed, 0).generator(Purpose::Problem)
+    }
+
+    fn component(variables: &[usize]) -> Component {
+        Component::new(variables.to_vec()).unwrap()
+    }
+
+    /// Box and Muller.
+    fn normal(rng: &mut Generator) -> f64 {
+        let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+        (-2.0 * u.ln()).sqrt() * (2.0 * std::f64::consts::PI * v).cos()
+    }
+
+    /// n observations at random points of a function drawn from the prior, noise included.
+    fn draw(prior: &AdditivePrior, n: usize, rng: &mut Generator) -> Dataset {
+        let dimension = prior.kernel.dimension();
+        let x: Vec<Point> = (0..n)
+            .map(|_| Point((0..dimension).map(|_| rng.random()).collect()))
+            .collect();
+        let covariance = |a: usize, b: usize| {
+            let noise = if a == b { prior.noise_std.powi(2) } else { 0.0 };
+            let values = prior
+                .components
+                .iter()
+                .map(|g| prior.kernel.value(g, &x[a].0, &x[b].0));
+            noise + values.sum::<f64>()
+        };
+        // y = Lz with a Cholesky factor by the textbook.
+        let mut l = vec![vec![0.0; n]; n];
+        for a in 0..n {
+            for b in 0..=a {
+                let dot: f64 = (0..b).map(|k| l[a][k] * l[b][k]).sum();
+                let rest = covariance(a, b) - dot;
+                l[a][b] = if a == b { rest.sqrt() } else { rest / l[b][b] };
+            }
+        }
+        let z: Vec<f64> = (0..n).map(|_| normal(rng)).collect();
+        let mut data = Dataset::empty(dimension);
+        for (x, row) in x.iter().zip(&l) {
+            data.push(x, row.iter().zip(&z).map(|(l, z)| l * z).sum())
+                .unwrap();
+        }
+        data
+    }
+
+    fn planted() -> AdditivePrior {
+        let mut kernel = Kernel::uniform(KernelFamily::Rbf, 4, 1.0, 1.0);
+        kernel.lengthscales = vec![0.1, 0.25, 0.4, 0.15];
+        AdditivePrior {
+            components: vec![component(&[0, 1]), component(&[2, 3])],
+            kernel,
+            noise_std: 0.1,
+        }
+    }
+
+    /// All parameters wrong, and all the same.
+    fn uninformed(prior: &AdditivePrior) -> AdditivePrior {
+        let dimension = prior.kernel.dimension();
+        let kernel = Kernel::uniform(prior.kernel.family, dimension, 0.3, 0.5);
+        AdditivePrior {
+            kernel,
+            ..prior.clone()
+        }
+    }
+
+    fn with_budget(evaluations: usize) -> KernelLearning {
+        KernelLearning {
+            budget: Budget::Fixed(evaluations),
+            ..KernelLearning::default()
+        }
+    }
+
+    fn likelihood(prior: &AdditivePrior, data: &Dataset) -> f64 {
+        prior.condition(data).unwrap().log_likelihood()
+    }
+
+    #[test]
+    fn planted_lengthscales_are_recovered() {
+        // Draws of 200 observations: ℓ within a factor of 1.5 and η within 1.7, about three standard errors.
+        for seed in 0..5 {
+            for family in [KernelFamily::Rbf, KernelFamily::Matern52] {
+                let mut truth = planted();
+                truth.kernel.family = family;
+                let data = draw(&truth, 200, &mut random(seed));
+                let start = AdditivePrior {
+                    noise_std: 0.5,
+                    ..uninformed(&truth)
+                };
+                let config = KernelLearning {
+                    noise_std_bounds: Some([1e-3, 10.0]),
+                    ..with_budget(100)
+                };
+                let learned = kernel_learning(&start, &data, &config).unwrap();
+                let found = &learned.prior.kernel.lengthscales;
+                for (found, planted) in found.iter().zip(&truth.kernel.lengthscales) {
+                    assert!(
+                        (found / planted).ln().abs() < 1.5_f64.ln(),
+                        "{found} {planted}"
+                    );
+                }
+                let noise_ratio = learned.prior.noise_std / truth.noise_std;
+                assert!(noise_ratio.ln().abs() < 1.7_f64.ln(), "{noise_ratio}");
+                // The maximum is at least as likely as the truth.
+                assert!(learned.objective >= likelihood(&truth, &data));
+                assert_eq!(learned.prior.components, truth.components);
+            }
+        }
+    }
+
+    #[test]
+    fn never_worse_than_the_start_whatever_the_budget() {
+        let truth = planted();
+        let mut rng = random(10);
+        let data = draw(&truth, 30, &mut rng);
+        for budget in [1, 2, 3, 5, 8, 20] {
+            for _ in 0..5 {
+                let mut start = truth.clone();
+                start
+                    .kernel
+                    .lengthscales
+                    .fill_with(|| rng.random_range(0.02..3.0));
+                start.kernel.scales.fill_with(|| rng.random_range(0.4..3.0));
+                let before = likelihood(&start, &data);
+                let learned = kernel_learning(&start, &data, &with_budget(budget)).unwrap();
+                let after = likelihood(&learned.prior, &data);
+                assert!(after >= before - 1e-10, "{before} {after}");
+                assert!((after - learned.objective).abs() < 1e-9 * after.abs());
+                assert!(
+                    (1..=budget).contains(&learned.evaluations),
+                    "{}",
+                    learned.evaluations
+                );
+                if budget == 1 {
+                    // Only the start was seen; logarithm and exponential may cost the last digit.
+                    for (a, b) in learned
+                        .prior
+                        .kernel
+                        .lengthscales
+                        .iter()
+                        .zip(&start.kernel.lengthscales)
+                    {
+                        assert!((a / b - 1.0).abs() < 1e-14);
+                    }
+                }
+                if budget == 20 {
+                    assert!(
+                        after > before + 1.0,
+                        "{before} {after}: nothing was learned"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_budget_keeps_the_parameters_to_the_bit() {
+        let truth = planted();
+        let data = draw(&truth, 10, &mut random(11));
+        let learned = kernel_learning(&truth, &data, &with_budget(0)).unwrap();
+        assert_eq!(learned.prior, truth);
+        assert_eq!(learned.evaluations, 0);
+    }
+
+    #[test]
+    fn bounds_are_respected() {
+        let truth = planted();
+        let data = draw(&truth, 60, &mut random(12));
+        let config = KernelLearning {
+            lengthscale_bounds: [0.15, 0.18],
+            scale_bounds: [0.7, 0.9],
+            noise_std_bounds: Some([0.3, 0.4]),
+            ..with_budget(30)
+        };
+        // Starts inside and outside of the box.
+        for (lengthscale, scale, noise_std) in
+            [(0.16, 0.8, 0.35), (0.01, 5.0, 0.0), (9.0, 0.1, 2.0)]
+        {
+            let kernel = Kernel::uniform(KernelFamily::Rbf, 4, lengthscale, scale);
+            let start = AdditivePrior {
+                kernel,
+                noise_std,
+                ..truth.clone()
+            };
+            let learned = kernel_learning(&start, &data, &config).unwrap().prior;
+            let inside = |value: f64, [low, high]: [f64; 2]| {
+                assert!(
+                    value >= low * (1.0 - 1e-14) && value <= high * (1.0 + 1e-14),
+                    "{value}"
+                );
+            };
+            learned
+                .kernel
+                .lengthscales
+                .iter()
+                .for_each(|&v| inside(v, config.lengthscale_bounds));
+            learned
+                .kernel
+                .scales
+                .iter()
+                .for_each(|&v| inside(v, config.scale_bounds));
+            inside(learned.noise_std, [0.3, 0.4]);
+            // The data want ℓ_0 = 0.1 and ℓ_1 = 0.25, so that bounds are reached from either side.
+            assert!(learned.kernel.lengthscales[0] < 0.15 + 1e-9);
+            assert!(learned.kernel.lengthscales[1] > 0.18 - 1e-9);
+        }
+        // And η = 0.1, if nothing else stands in the way.
+        let config = KernelLearning {
+            noise_std_bounds: Some([0.15, 0.4]),
+            ..with_budget(30)
+        };
+        let learned = kernel_learning(&truth, &data, &config).unwrap().prior;
+        assert!(
+            (learned.noise_std - 0.15).abs() < 1e-9,
+            "{}",
+            learned.noise_std
+        );
+    }
+
+    #[test]
+    fn noise_without_bounds_stays_as_it_is() {
+        let truth = planted();
+        let data = draw(&truth, 40, &mut random(13));
+        for noise_std in [0.3, 0.1] {
+            let start = AdditivePrior {
+                noise_std,
+                ..uninformed(&truth)
+            };
+            let learned = kernel_learning(&start, &data, &with_budget(20))
+                .unwrap()
+                .prior;
+            assert_eq!(learned.noise_std, noise_std);
+            assert_ne!(learned.kernel, start.kernel);
+        }
+    }
+
+    #[test]
+    fn growing_budget_is_the_published_schedule() {
+        let evaluations = |n| Budget::Growing.evaluations(25, n);
+        // ⌊50^(n/1000)⌋ steps where n = 1000 ln k / ln 50: 177.2, 354.4, 497.4.
+        for (n, want) in [
+            (0, 1),
+            (10, 1),
+            (177, 1),
+            (178, 2),
+            (354, 3),
+            (355, 4),
+            (497, 6),
+            (498, 7),
+            (1000, 50),
+        ] {
+            assert_eq!(evaluations(n), want, "n = {n}");
+        }
+        assert_eq!(Budget::Growing.evaluations(250, 1000), 500);
+        assert_eq!(Budget::Fixed(17).evaluations(25, 1000), 17);
+    }
+
+    /// Central differences of `f` at θ.
+    fn differences(theta: &[f64], f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+        let h = 1e-5;
+        let at = |i: usize, by: f64| {
+            let mut theta = theta.to_vec();
+            theta[i] += by;
+            f(&theta)
+        };
+        (0..theta.len())
+            .map(|i| (at(i, h) - at(i, -h)) / (2.0 * h))
+            .collect()
+    }
+
+    const POOLED: PooledPrior = PooledPrior {
+        median: 0.3,
+        common_log_std: 0.8,
+        log_std: 0.4,
+    };
+
+    #[test]
+    fn pooled_density_is_maximal_over_the_common_value() {
+        for theta in [vec![0.7], vec![-1.0, 0.2, 0.9, -2.5, -1.1]] {
+            let given = |common: f64| {
+                let of = |difference: f64, std: f64| -0.5 * (difference / std).powi(2);
+                of(common - POOLED.median.ln(), POOLED.common_log_std)
+                    + theta
+                        .iter()
+                        .map(|t| of(t - common, POOLED.log_std))
+                        .sum::<f64>()
+            };
+            let best = (-40_000..40_000)
+                .map(|k| given(f64::from(k) * 1e-4))
+                .reduce(f64::max)
+                .unwrap();
+            let got = POOLED.log_density(&theta, &mut vec![0.0; theta.len()]);
+            assert!(got >= best && got - best < 1e-6, "{got} {best}");
+        }
+        // Of a single parameter the two spreads add up.
+        let want = -0.5 * (0.7 - 0.3_f64.ln()).powi(2) / (0.8_f64.powi(2) + 0.4_f64.powi(2));
+        assert!((POOLED.log_density(&[0.7], &mut [0.0]) - want).abs() < 1e-14);
+        assert_eq!(POOLED.log_density(&[], &mut []), 0.0);
+    }
+
+    #[test]
+    fn pooled_gradient_equals_finite_differences_and_is_added() {
+        for theta in [vec![0.7], vec![-1.0, 0.2, 0.9, -2.5, -1.1]] {
+            let mut gradient = vec![10.0; theta.len()];
+            POOLED.log_density(&theta, &mut gradient);
+            let want = differences(&theta, |theta| {
+                POOLED.log_density(theta, &mut vec![0.0; theta.len()])
+            });
+            for (got, want) in gradient.iter().zip(want) {
+                assert!((got - 10.0 - want).abs() < 1e-8, "{got} {want}");
+            }
+        }
+    }
+
+    fn kernel_prior() -> KernelPrior {
+        let scales = PooledPrior {
+            median: 0.9,
+            common_log_std: 0.5,
+            log_std: 0.3,
+        };
+        let noise_std = PooledPrior {
+            median: 0.05,
+            common_log_std: 1.0,
+            log_std: 0.2,
+        };
+        KernelPrior {
+            lengthscales: POOLED,
+            scales,
+            noise_std,
+        }
+    }
+
+    #[test]
+    fn objective_gradient_equals_finite_differences() {
+        let truth = planted();
+        let data = draw(&truth, 25, &mut random(14));
+        for (noise_std_bounds, prior) in [
+            (None, None),
+            (None, Some(kernel_prior())),
+            (Some([1e-3, 1.0]), None),
+            (Some([1e-3, 1.0]), Some(kernel_prior())),
+        ] {
+            let config = KernelLearning {
+                noise_std_bounds,
+                prior,
+                ..KernelLearning::default()
+            };
+            let mut theta: Vec<f64> = [0.2, 0.3, 0.3, 0.2, 0.8, 1.2, 0.7, 0.9]
+                .iter()
+                .map(|v: &f64| v.ln())
+                .collect();
+            theta.extend(noise_std_bounds.map(|_| 0.2_f64.ln()));
+            let density = |theta: &[f64]| {
+                posterior_density(&with_parameters(&truth, theta), &data, &config, theta).unwrap()
+            };
+            let got = density(&theta).1;
+            let want = differences(&theta, |theta| density(theta).0);
+            assert_eq!(got.len(), want.len());
+            for (got, want) in got.iter().zip(&want) {
+                assert!(
+                    (got - want).abs() < 1e-6 * want.abs().max(1.0),
+                    "{got} {want}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn pooled_prior_draws_a_variable_without_evidence_to_the_others() {
+        // Only the first three variables have planted effects. Variable 3 sits in a component of which it explains
+        // nothing, variable 4 in none at all.
+        let mut truth = planted();
+        truth.kernel = Kernel::uniform(KernelFamily::Rbf, 5, 0.15, 1.0);
+        truth.components = vec![component(&[0]), component(&[1]), component(&[2])];
+        let data = draw(&truth, 120, &mut random(15));
+        let mut start = truth.clone();
+        start.components[2] = component(&[2, 3]);
+        start.kernel.lengthscales = vec![0.5; 5];
+        let prior = KernelPrior {
+            lengthscales: PooledPrior {
+                median: 1.0,
+                common_log_std: 2.0,
+                log_std: 0.5,
+            },
+            ..kernel_prior()
+        };
+        let config = KernelLearning {
+            prior: Some(prior),
+            ..with_budget(100)
+        };
+
+        let alone = kernel_learning(&start, &data, &with_budget(100))
+            .unwrap()
+            .prior
+            .kernel;
+        let pooled = kernel_learning(&start, &data, &config)
+            .unwrap()
+            .prior
+            .kernel;
+        let (alone, pooled) = (alone.lengthscales, pooled.lengthscales);
+        // By likelihood alone an irrelevant variable's ℓ grows out of sight, and one without a component stays.
+        assert!(alone[3] > 2.0, "{alone:?}");
+        assert!((alone[4] - 0.5).abs() < 1e-12, "{alone:?}");
+        // With the prior it is held back, and the one without a component gets what the others have in common.
+        assert!(pooled[3] < 0.5 * alone[3], "{pooled:?} {alone:?}");
+        let others = pooled[..4].iter().map(|v| v.ln()).sum::<f64>() / 4.0;
+        let common = {
+            // The maximum over ℓ_4 and the common value: ℓ_4 has no say.
+            let (tau, tau_common) = (0.5_f64.powi(-2), 2.0_f64.powi(-2));
+            4.0 * tau * others / (4.0 * tau + tau_common)
+        };
+        assert!(
+            (pooled[4].ln() - common).abs() < 1e-3,
+            "{pooled:?} {common}"
+        );
+        // Of variables with evidence the data have the last word.
+        for i in 0..3 {
+            assert!((pooled[i] / 0.15).ln().abs() < 1.4_f64.ln(), "{pooled:?}");
+        }
+    }
+
+    #[test]
+    fn invalid_settings_are_refused() {
+        let good = KernelLearning {
+            noise_std_bounds: Some([0.1, 0.1]),
+            prior: Some(kernel_prior()),
+            ..KernelLearning::default()
+        };
+        assert!(KernelLearning::default().validate().is_ok());
+        assert!(good.validate().is_ok());
+        let mut bad = Vec::new();
+        for bounds in [
+            [0.0, 1.0],
+            [-1.0, 1.0],
+            [2.0, 1.0],
+            [0.1, f64::INFINITY],
+            [f64::NAN, 1.0],
+            [0.1, f64::NAN],
+        ] {
+            bad.push(KernelLearning {
+                lengthscale_bounds: bounds,
+                ..good.clone()
+            });
+            bad.push(KernelLearning {
+                scale_bounds: bounds,
+                ..good.clone()
+            });
+            bad.push(KernelLearning {
+                noise_std_bounds: Some(bounds),
+                ..good.clone()
+            });
+        }
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            for pooled in [
+                PooledPrior {
+                    median: value,
+                    ..POOLED
+                },
+                PooledPrior {
+                    common_log_std: value,
+                    ..POOLED
+                },
+                PooledPrior {
+                    log_std: value,
+                    ..POOLED
+                },
+            ] {
+                for prior in [
+                    KernelPrior {
+                        lengthscales: pooled,
+                        ..kernel_prior()
+                    },
+                    KernelPrior {
+                        scales: pooled,
+                        ..kernel_prior()
+                    },
+                    KernelPrior {
+                        noise_std: pooled,
+                        ..kernel_prior()
+                    },
+                ] {
+                    bad.push(KernelLearning {
+                        prior: Some(prior),
+                        ..good.clone()
+                    });
+                }
+            }
+        }
+        let (truth, data) = (planted(), Dataset::empty(4));
+        for bad in bad {
+            assert!(
+                matches!(bad.validate(), Err(Error::InvalidSetting { .. })),
+                "{bad:?}"
+            );
+            assert!(kernel_learning(&truth, &data, &bad).is_err());
+        }
+        // A start that cannot be scored because it makes no sense is an error, not a wall.
+        let negative = AdditivePrior {
+            noise_std: -1.0,
+            ..truth.clone()
+        };
+        assert!(kernel_learning(&negative, &data, &good).is_err());
+        let narrow = Dataset::empty(3);
+        let refused = kernel_learning(&truth, &narrow, &good).unwrap_err();
+        assert!(
+            matches!(
+                refused,
+                Error::WrongDimension {
+                    expected: 4,
+                    found: 3,
+                    ..
+                }
+            ),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_scored_leaves_the_parameters_unchanged() {
+        let truth = planted();
+        let mut data = draw(&truth, 5, &mut random(16));
+        // Finite, but its square is not: ρ is −∞ everywhere.
+        data.push(&Point(vec![0.5; 4]), 1e200).unwrap();
+        let learned = kernel_learning(&truth, &data, &with_budget(20)).unwrap();
+        assert_eq!(learned.prior, truth);
+        assert!(learned.evaluations <= 20);
+    }
+
+    #[test]
+    fn no_observations_and_one_observation() {
+        let truth = planted();
+        for n in [0, 1] {
+            let data = draw(&truth, n, &mut random(17));
+            let learned = kernel_learning(&truth, &data, &with_budget(20)).unwrap();
+            assert!(learned.objective >= likelihood(&truth, &data) - 1e-12);
+            assert!(learned.prior.validate().is_ok());
+        }
     }
 }

@@ -23,7 +23,7 @@ use crate::graph::{Component, Graph};
 use crate::space::{Point, Space};
 use crate::stream::Generator;
 
-/// Largest message, in entries, that elimination may build (1 GiB). Forests never come near it.
+/// Largest table, in entries, that one elimination may go through (1 GiB, were it stored). Forests never come near it.
 const TABLE_LIMIT: usize = 1 << 27;
 
 /// A finite set of coordinates for every variable: the grid is their product.
@@ -58,7 +58,11 @@ impl Grid {
             Ok(())
         } else {
             let found = self.axes.len();
-            Err(Error::WrongDimension { what: "the grid", expected: dimension, found })
+            Err(Error::WrongDimension {
+                what: "the grid",
+                expected: dimension,
+                found,
+            })
         }
     }
 
@@ -81,8 +85,17 @@ pub struct Maximum {
 /// MSG-PASSING-DISCRETE: the exact maximum of φ on the grid. Of equal maxima it takes the first along each axis.
 pub fn msg_passing_discrete(phi: &impl AdditiveFunction, grid: &Grid) -> Result<Maximum> {
     let chosen = choose(phi, grid)?;
-    let point = chosen.assignment.iter().enumerate().map(|(i, &r)| grid.axis(i)[r]).collect();
-    Ok(Maximum { point: Point(point), value: chosen.value, evaluations: chosen.evaluations })
+    let point = chosen
+        .assignment
+        .iter()
+        .enumerate()
+        .map(|(i, &r)| grid.axis(i)[r])
+        .collect();
+    Ok(Maximum {
+        point: Point(point),
+        value: chosen.value,
+        evaluations: chosen.evaluations,
+    })
 }
 
 struct Chosen {
@@ -95,7 +108,11 @@ fn choose(phi: &impl AdditiveFunction, grid: &Grid) -> Result<Chosen> {
     let tables = phi.tabulate(grid)?;
     let evaluations = tables.iter().map(Vec::len).sum();
     let (assignment, value) = max_sum(phi.components(), tables, &grid.sizes())?;
-    Ok(Chosen { assignment, value, evaluations })
+    Ok(Chosen {
+        assignment,
+        value,
+        evaluations,
+    })
 }
 
 /// A table over some variables (sorted), last variable fastest.
@@ -118,14 +135,17 @@ fn max_sum(
     sizes: &[usize],
 ) -> Result<(Vec<usize>, f64)> {
     let dimension = sizes.len();
-    let order = Graph::from_components(dimension, components)?.elimination_order().order;
+    let order = Graph::from_components(dimension, components)?
+        .elimination_order()
+        .order;
     let mut position = vec![0; dimension];
     for (p, &v) in order.iter().enumerate() {
         position[v] = p;
     }
     // Each table waits in the bucket of the variable of its scope that is eliminated first.
     let mut buckets: Vec<Vec<Table>> = (0..dimension).map(|_| Vec::new()).collect();
-    let first_eliminated = |variables: &[usize]| variables.iter().copied().min_by_key(|&v| position[v]);
+    let first_eliminated =
+        |variables: &[usize]| variables.iter().copied().min_by_key(|&v| position[v]);
     for (component, values) in components.iter().zip(tables) {
         let variables = component.variables().to_vec();
         if let Some(v) = first_eliminated(&variables) {
@@ -155,22 +175,35 @@ fn max_sum(
 
 /// Sums the tables of a bucket and maximises over its variable v.
 fn eliminate(v: usize, tables: Vec<Table>, sizes: &[usize]) -> Result<(Table, Decision)> {
-    let mut variables: Vec<usize> =
-        tables.iter().flat_map(|t| t.variables.iter().copied()).filter(|&u| u != v).collect();
+    let mut variables: Vec<usize> = tables
+        .iter()
+        .flat_map(|t| t.variables.iter().copied())
+        .filter(|&u| u != v)
+        .collect();
     variables.sort_unstable();
     variables.dedup();
-    let entries = variables.iter().fold(1_u128, |n, &u| n.saturating_mul(sizes[u] as u128));
-    if entries.saturating_mul(sizes[v] as u128) > TABLE_LIMIT as u128 {
-        return Err(Error::TableTooLarge { entries, limit: TABLE_LIMIT });
+    let sums = variables
+        .iter()
+        .fold(sizes[v] as u128, |n, &u| n.saturating_mul(sizes[u] as u128));
+    if sums > TABLE_LIMIT as u128 {
+        return Err(Error::TableTooLarge {
+            entries: sums,
+            limit: TABLE_LIMIT,
+        });
     }
-    let entries = entries as usize;
+    let entries: usize = variables.iter().map(|&u| sizes[u]).product();
     // strides[t][k]: how far one step of variables[k] moves in table t; steps[t]: one step of v.
     let stride = |table: &Table, u: usize| match table.variables.iter().position(|&w| w == u) {
-        Some(p) => table.variables[p + 1..].iter().map(|&w| sizes[w]).product::<usize>(),
+        Some(p) => table.variables[p + 1..]
+            .iter()
+            .map(|&w| sizes[w])
+            .product::<usize>(),
         None => 0,
     };
-    let strides: Vec<Vec<usize>> =
-        tables.iter().map(|t| variables.iter().map(|&u| stride(t, u)).collect()).collect();
+    let strides: Vec<Vec<usize>> = tables
+        .iter()
+        .map(|t| variables.iter().map(|&u| stride(t, u)).collect())
+        .collect();
     let steps: Vec<usize> = tables.iter().map(|t| stride(t, v)).collect();
 
     let mut values = Vec::with_capacity(entries);
@@ -207,7 +240,11 @@ fn eliminate(v: usize, tables: Vec<Table>, sizes: &[usize]) -> Result<(Table, De
             digits[k] = 0;
         }
     }
-    let decision = Decision { variable: v, variables: variables.clone(), best };
+    let decision = Decision {
+        variable: v,
+        variables: variables.clone(),
+        best,
+    };
     Ok((Table { variables, values }, decision))
 }
 
@@ -224,7 +261,10 @@ pub struct Zoom {
 impl Default for Zoom {
     /// The paper's R = 4, L = 4.
     fn default() -> Self {
-        Self { grid_size: 4, levels: 4 }
+        Self {
+            grid_size: 4,
+            levels: 4,
+        }
     }
 }
 
@@ -272,7 +312,10 @@ impl Cell {
     /// The whole domain of variable d.
     pub fn whole(space: &Space, d: usize) -> Self {
         match space.levels(d) {
-            None => Cell::Interval { low: 0.0, high: 1.0 },
+            None => Cell::Interval {
+                low: 0.0,
+                high: 1.0,
+            },
             Some(count) => Cell::Levels { first: 0, count },
         }
     }
@@ -291,26 +334,37 @@ impl Cell {
             Cell::Interval { low, high } => {
                 let width = (high - low) / grid_size as f64;
                 let bound = |k: usize| {
-                    if k == grid_size { high } else { width.mul_add(k as f64, low) }
+                    if k == grid_size {
+                        high
+                    } else {
+                        width.mul_add(k as f64, low)
+                    }
                 };
                 (0..grid_size)
                     .map(|k| {
                         let (low, high) = (bound(k), bound(k + 1));
-                        let x = (high - low).mul_add(rng.random::<f64>(), low).clamp(low, high);
+                        let x = (high - low)
+                            .mul_add(rng.random::<f64>(), low)
+                            .clamp(low, high);
                         (Cell::Interval { low, high }, x)
                     })
                     .collect()
             }
             Cell::Levels { first, count } => {
                 let cells = count.min(grid_size as u64);
-                let bound = |k: u64| {
-                    first + (u128::from(k) * u128::from(count) / u128::from(cells)) as u64
-                };
+                let bound =
+                    |k: u64| first + (u128::from(k) * u128::from(count) / u128::from(cells)) as u64;
                 (0..cells)
                     .map(|k| {
                         let (first, end) = (bound(k), bound(k + 1));
                         let level = rng.random_range(first..end);
-                        (Cell::Levels { first, count: end - first }, space.coordinate(d, level))
+                        (
+                            Cell::Levels {
+                                first,
+                                count: end - first,
+                            },
+                            space.coordinate(d, level),
+                        )
                     })
                     .collect()
             }
@@ -320,7 +374,10 @@ impl Cell {
 
 /// ZOOM-STRATEGY: for each variable the cell whose representative was chosen.
 pub fn zoom_strategy(cut: &[Vec<(Cell, f64)>], chosen: &[usize]) -> Vec<Cell> {
-    cut.iter().zip(chosen).map(|(cells, &r)| cells[r].0).collect()
+    cut.iter()
+        .zip(chosen)
+        .map(|(cells, &r)| cells[r].0)
+        .collect()
 }
 
 /// Alg. 2, MSG-PASSING-CONTINUOUS: L levels of cutting, exact maximisation over the representatives, and zooming.
@@ -334,7 +391,9 @@ pub fn msg_passing_continuous(
     rng: &mut Generator,
 ) -> Result<Maximum> {
     zoom.validate()?;
-    let mut cells: Vec<Cell> = (0..space.dimension()).map(|d| Cell::whole(space, d)).collect();
+    let mut cells: Vec<Cell> = (0..space.dimension())
+        .map(|d| Cell::whole(space, d))
+        .collect();
     let mut evaluations = 0;
     let mut level = 0;
     loop {
@@ -344,15 +403,29 @@ pub fn msg_passing_continuous(
             .enumerate()
             .map(|(d, cell)| cell.cut(space, d, zoom.grid_size, rng))
             .collect();
-        let grid = Grid::new(cut.iter().map(|axis| axis.iter().map(|c| c.1).collect()).collect())?;
+        let grid = Grid::new(
+            cut.iter()
+                .map(|axis| axis.iter().map(|c| c.1).collect())
+                .collect(),
+        )?;
         let chosen = choose(phi, &grid)?;
         evaluations += chosen.evaluations;
         cells = zoom_strategy(&cut, &chosen.assignment);
         // A last level in which nothing is left to choose would only repeat this one.
-        let settled = cells.iter().all(|cell| matches!(cell, Cell::Levels { count: 1, .. }));
+        let settled = cells
+            .iter()
+            .all(|cell| matches!(cell, Cell::Levels { count: 1, .. }));
         if level == zoom.levels || settled {
-            let point = cut.iter().zip(&chosen.assignment).map(|(axis, &r)| axis[r].1).collect();
-            return Ok(Maximum { point: Point(point), value: chosen.value, evaluations });
+            let point = cut
+                .iter()
+                .zip(&chosen.assignment)
+                .map(|(axis, &r)| axis[r].1)
+                .collect();
+            return Ok(Maximum {
+                point: Point(point),
+                value: chosen.value,
+                evaluations,
+            });
         }
     }
 }
@@ -376,10 +449,15 @@ pub fn msg_passing_capped(
         .collect::<Result<_>>()?;
     let evaluations = |r: u64| {
         phi.components().iter().fold(0_u128, |sum, g| {
-            sum + g.variables().iter().fold(1_u128, |n, &i| n * u128::from(levels[i].min(r)))
+            let table = g.variables().iter().fold(1_u128, |n, &i| {
+                n.saturating_mul(u128::from(levels[i].min(r)))
+            });
+            sum.saturating_add(table)
         })
     };
-    let most = levels.iter().copied().max().unwrap_or(1);
+    // A variable in no component costs nothing, so that the cap would not keep its axis short.
+    let involved = phi.components().iter().flat_map(Component::variables);
+    let most = involved.map(|&i| levels[i]).max().unwrap_or(1);
     // evaluations(r) grows with r: bisection for the largest r within the cap.
     let (mut low, mut high) = (2.min(most), most);
     while low < high {
@@ -397,14 +475,998 @@ pub fn msg_passing_capped(
             let mut chosen: Vec<u64> = if count <= low {
                 (0..count).collect()
             } else {
-                index::sample(rng, usize::try_from(count).unwrap_or(usize::MAX), low as usize)
-                    .into_iter()
-                    .map(|level| level as u64)
-                    .collect()
+                index::sample(
+                    rng,
+                    usize::try_from(count).unwrap_or(usize::MAX),
+                    low as usize,
+                )
+                .into_iter()
+                .map(|level| level as u64)
+                .collect()
             };
             chosen.sort_unstable();
-            chosen.into_iter().map(|level| space.coordinate(d, level)).collect()
+            chosen
+                .into_iter()
+                .map(|level| space.coordinate(d, level))
+                .collect()
         })
         .collect();
     msg_passing_discrete(phi, &Grid::new(axes)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::graph::enumeration::{all_pairs, chosen_pairs, enumerate_forests};
+    use crate::graph::{Edge, Forest};
+    use crate::space::Parameter;
+    use crate::stream::{Purpose, Stream};
+
+    fn generator(seed: u64) -> Generator {
+        Stream::new(seed, 0).generator(Purpose::Zoom)
+    }
+
+    fn components(lists: &[&[usize]]) -> Vec<Component> {
+        let component = |list: &&[usize]| Component::new(list.to_vec()).unwrap();
+        lists.iter().map(component).collect()
+    }
+
+    fn path(dimension: usize) -> Vec<Component> {
+        let edge = |i| Component::pair(Edge::new(i - 1, i).unwrap());
+        (1..dimension).map(edge).collect()
+    }
+
+    /// A function given by its tables, whatever the coordinates are.
+    struct Tables {
+        components: Vec<Component>,
+        tables: Vec<Vec<f64>>,
+    }
+
+    impl AdditiveFunction for Tables {
+        fn components(&self) -> &[Component] {
+            &self.components
+        }
+
+        fn tabulate(&self, _: &Grid) -> Result<Vec<Vec<f64>>> {
+            Ok(self.tables.clone())
+        }
+    }
+
+    impl Tables {
+        fn random(
+            components: Vec<Component>,
+            sizes: &[usize],
+            mut entry: impl FnMut() -> f64,
+        ) -> Self {
+            let length = |g: &Component| g.variables().iter().map(|&i| sizes[i]).product();
+            let table = |g: &Component| (0..length(g)).map(|_| entry()).collect();
+            let tables = components.iter().map(table).collect();
+            Self { components, tables }
+        }
+
+        /// The sum at an assignment.
+        fn at(&self, assignment: &[usize], sizes: &[usize]) -> f64 {
+            let entry = |(g, table): (&Component, &Vec<f64>)| {
+                // Last variable fastest.
+                let (mut place, mut step) = (0, 1);
+                for &i in g.variables().iter().rev() {
+                    place += step * assignment[i];
+                    step *= sizes[i];
+                }
+                table[place]
+            };
+            self.components.iter().zip(&self.tables).map(entry).sum()
+        }
+
+        fn evaluations(&self) -> usize {
+            self.tables.iter().map(Vec::len).sum()
+        }
+    }
+
+    /// All assignments of variables with these many values.
+    fn assignments(sizes: &[usize]) -> Vec<Vec<usize>> {
+        sizes.iter().fold(vec![Vec::new()], |all, &size| {
+            let extended = |a: &Vec<usize>| {
+                let a = a.clone();
+                (0..size).map(move |r| [&a[..], &[r]].concat())
+            };
+            all.iter().flat_map(extended).collect()
+        })
+    }
+
+    /// Coordinates that tell variable and place apart, in no order.
+    fn coordinate(variable: usize, place: usize) -> f64 {
+        (10 * variable) as f64 + [0.3, 0.1, 0.4, 0.2][place % 4] + (place / 4) as f64
+    }
+
+    fn grid(sizes: &[usize]) -> Grid {
+        let axis = |(i, &size): (usize, &usize)| (0..size).map(|r| coordinate(i, r)).collect();
+        Grid::new(sizes.iter().enumerate().map(axis).collect()).unwrap()
+    }
+
+    fn assignment(point: &Point, grid: &Grid) -> Vec<usize> {
+        let place = |(i, x): (usize, &f64)| grid.axis(i).iter().position(|y| y == x).unwrap();
+        point.as_slice().iter().enumerate().map(place).collect()
+    }
+
+    /// Checks message passing against trying everything.
+    fn check_discrete(phi: &Tables, sizes: &[usize]) {
+        let grid = grid(sizes);
+        let found = msg_passing_discrete(phi, &grid).unwrap();
+        let all = assignments(sizes);
+        let values = all.iter().map(|a| phi.at(a, sizes));
+        // `max` passes over NaN.
+        let best = values.fold(f64::NEG_INFINITY, f64::max);
+        let attained = phi.at(&assignment(&found.point, &grid), sizes);
+        let name = format!("{:?} with sizes {sizes:?}", phi.components);
+        if best == f64::NEG_INFINITY {
+            assert_eq!(found.value, best, "{name}");
+        } else {
+            assert!((found.value - best).abs() < 1e-12, "{name}");
+            assert!((attained - best).abs() < 1e-12, "{name}");
+        }
+        assert_eq!(found.evaluations, phi.evaluations(), "{name}");
+    }
+
+    fn sizes(dimension: usize, rng: &mut Generator) -> Vec<usize> {
+        (0..dimension).map(|_| rng.random_range(1..=4)).collect()
+    }
+
+    /// A few overlapping components of up to 3 variables, possibly the same one twice; some variables are in none.
+    fn random_components(dimension: usize, rng: &mut Generator) -> Vec<Component> {
+        let count = rng.random_range(0..=dimension + 2);
+        (0..count)
+            .map(|_| {
+                let size = rng.random_range(1..=dimension.min(3));
+                let variables = index::sample(rng, dimension, size).into_vec();
+                Component::new(variables).unwrap()
+            })
+            .collect()
+    }
+
+    fn named_structures() -> Vec<(usize, Vec<Component>)> {
+        let pairs = |edges: Vec<Edge>| edges.into_iter().map(Component::pair).collect::<Vec<_>>();
+        let cycle = |n: usize| (0..n).map(|i| Edge::new(i, (i + 1) % n).unwrap()).collect();
+        vec![
+            (3, components(&[&[0, 1, 2]])),
+            (4, components(&[&[0, 1, 2], &[1, 2, 3]])),
+            (
+                6,
+                components(&[&[0, 1, 2], &[2, 3, 4], &[4, 5, 0], &[1, 3, 5]]),
+            ),
+            (
+                4,
+                components(&[&[0], &[0, 1], &[1], &[1, 0], &[3], &[0, 1, 3]]),
+            ),
+            (6, components(&[&[4, 1]])),
+            (5, Vec::new()),
+            (4, pairs(cycle(4))),
+            (6, pairs(cycle(6))),
+            (5, pairs(all_pairs(5))),
+            (6, pairs(all_pairs(6))),
+        ]
+    }
+
+    #[test]
+    fn discrete_equals_brute_force_on_forests() {
+        let mut rng = generator(1);
+        let mut forests: Vec<Forest> = (1..=5).flat_map(enumerate_forests).collect();
+        for _ in 0..100 {
+            let mut forest = Forest::empty(6);
+            for pair in chosen_pairs(6, rng.random()) {
+                if !forest.closes_cycle(pair) {
+                    forest.add(pair).unwrap();
+                }
+            }
+            forests.push(forest);
+        }
+        assert!(forests.len() > 400);
+        for forest in forests {
+            let sizes = sizes(forest.dimension(), &mut rng);
+            let entry = || rng.random_range(-1.0..1.0);
+            check_discrete(&Tables::random(forest.components(), &sizes, entry), &sizes);
+        }
+    }
+
+    #[test]
+    fn discrete_equals_brute_force_on_general_graphs() {
+        let mut rng = generator(2);
+        let mut structures = named_structures();
+        for _ in 0..300 {
+            let dimension = rng.random_range(1..=6);
+            structures.push((dimension, random_components(dimension, &mut rng)));
+        }
+        for (dimension, components) in structures {
+            let sizes = sizes(dimension, &mut rng);
+            let entry = || rng.random_range(-1.0..1.0);
+            check_discrete(&Tables::random(components, &sizes, entry), &sizes);
+        }
+    }
+
+    #[test]
+    fn discrete_passes_over_what_is_not_finite() {
+        let mut rng = generator(3);
+        let mut structures = named_structures();
+        for _ in 0..300 {
+            let dimension = rng.random_range(1..=6);
+            structures.push((dimension, random_components(dimension, &mut rng)));
+        }
+        let mut telling = 0;
+        for (dimension, components) in structures {
+            let sizes = sizes(dimension, &mut rng);
+            let entry = || match rng.random_range(0..8) {
+                0 => f64::NAN,
+                1 => f64::NEG_INFINITY,
+                _ => rng.random_range(-1.0..1.0),
+            };
+            let phi = Tables::random(components, &sizes, entry);
+            check_discrete(&phi, &sizes);
+            let values = assignments(&sizes).into_iter().map(|a| phi.at(&a, &sizes));
+            let (mut finite, mut nan) = (false, false);
+            for value in values {
+                finite |= value.is_finite();
+                nan |= value.is_nan();
+            }
+            telling += usize::from(finite && nan);
+        }
+        assert!(telling > 100, "only {telling} have both NaN and a maximum");
+        for bad in [f64::NAN, f64::NEG_INFINITY] {
+            let phi = Tables::random(components(&[&[0, 1], &[1, 2]]), &[3, 2, 4], || bad);
+            check_discrete(&phi, &[3, 2, 4]);
+        }
+    }
+
+    #[test]
+    fn of_equal_maxima_the_first_along_each_axis_is_taken() {
+        let mut rng = generator(4);
+        let mut ties = 0;
+        for _ in 0..300 {
+            let dimension = rng.random_range(1..=6);
+            let components = random_components(dimension, &mut rng);
+            let sizes = sizes(dimension, &mut rng);
+            // Small integers: many ties, and sums without rounding.
+            let entry = || f64::from(rng.random_range(0..3_u8));
+            let phi = Tables::random(components, &sizes, entry);
+            let grid = grid(&sizes);
+            let found = msg_passing_discrete(&phi, &grid).unwrap();
+            let chosen = assignment(&found.point, &grid);
+            for i in 0..dimension {
+                for r in 0..sizes[i] {
+                    let mut other = chosen.clone();
+                    other[i] = r;
+                    let value = phi.at(&other, &sizes);
+                    assert!(value < found.value || (value == found.value && r >= chosen[i]));
+                    ties += usize::from(value == found.value && r > chosen[i]);
+                }
+            }
+        }
+        assert!(ties > 100, "only {ties} ties");
+        let flat = Tables::random(path(5), &[4; 5], || -3.0);
+        let found = msg_passing_discrete(&flat, &grid(&[4; 5])).unwrap();
+        assert_eq!(assignment(&found.point, &grid(&[4; 5])), [0; 5]);
+        assert_eq!(found.value, -12.0);
+    }
+
+    #[test]
+    fn discrete_in_one_dimension() {
+        let phi = Tables {
+            components: components(&[&[0]]),
+            tables: vec![vec![1.0, 5.0, 2.0, 5.0]],
+        };
+        let found = msg_passing_discrete(&phi, &grid(&[4])).unwrap();
+        let expected = Maximum {
+            point: Point(vec![coordinate(0, 1)]),
+            value: 5.0,
+            evaluations: 4,
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn discrete_on_a_long_path_equals_dynamic_programming() {
+        const D: usize = 1000;
+        let mut rng = generator(5);
+        let sizes = sizes(D, &mut rng);
+        let phi = Tables::random(path(D), &sizes, || rng.random_range(-1.0..1.0));
+        // best[r]: the best sum of all edges so far that ends in r.
+        let mut best = vec![0.0; sizes[0]];
+        for (i, table) in phi.tables.iter().enumerate() {
+            let to = sizes[i + 1];
+            best = (0..to)
+                .map(|s| {
+                    let from = best.iter().enumerate().map(|(r, b)| b + table[r * to + s]);
+                    from.fold(f64::NEG_INFINITY, f64::max)
+                })
+                .collect();
+        }
+        let best = best.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let grid = grid(&sizes);
+        let found = msg_passing_discrete(&phi, &grid).unwrap();
+        // 999 sums of numbers up to 1000, in different orders.
+        assert!((found.value - best).abs() < 1e-9);
+        assert!((phi.at(&assignment(&found.point, &grid), &sizes) - best).abs() < 1e-9);
+        assert_eq!(found.evaluations, phi.evaluations());
+    }
+
+    #[test]
+    fn tables_that_are_too_large_are_refused_by_their_size() {
+        // Each pair has a small table, but the first elimination joins all five variables.
+        let pairs = all_pairs(5).into_iter().map(Component::pair).collect();
+        let phi = Tables::random(pairs, &[100; 5], || 0.0);
+        let axes = vec![vec![0.5; 100]; 5];
+        let refused = msg_passing_discrete(&phi, &Grid::new(axes).unwrap()).unwrap_err();
+        let expected = Error::TableTooLarge {
+            entries: 10_u128.pow(10),
+            limit: TABLE_LIMIT,
+        };
+        assert_eq!(refused, expected);
+    }
+
+    #[test]
+    fn grids_need_values_on_every_axis() {
+        let refused = Grid::new(vec![vec![0.0], vec![], vec![1.0]]).unwrap_err();
+        assert!(refused.to_string().contains("axis 1"), "{refused}");
+        let two = grid(&[2, 3]);
+        assert_eq!(two.dimension(), 2);
+        assert!(two.check(2).is_ok());
+        let expected = Error::WrongDimension {
+            what: "the grid",
+            expected: 3,
+            found: 2,
+        };
+        assert_eq!(two.check(3), Err(expected));
+    }
+
+    #[test]
+    fn an_error_of_the_function_is_passed_on() {
+        struct Broken(Vec<Component>);
+        impl AdditiveFunction for Broken {
+            fn components(&self) -> &[Component] {
+                &self.0
+            }
+            fn tabulate(&self, _: &Grid) -> Result<Vec<Vec<f64>>> {
+                Err(Error::EmptySpace)
+            }
+        }
+        let phi = Broken(path(2));
+        let cube = Space::unit_cube(2).unwrap();
+        let finite = Space::new(vec![Parameter::boolean("a"), Parameter::boolean("b")]).unwrap();
+        let rng = &mut generator(1);
+        assert_eq!(
+            msg_passing_discrete(&phi, &grid(&[2, 2])),
+            Err(Error::EmptySpace)
+        );
+        assert_eq!(
+            msg_passing_continuous(&phi, &cube, Zoom::default(), rng),
+            Err(Error::EmptySpace)
+        );
+        assert_eq!(
+            msg_passing_capped(&phi, &finite, 10, rng),
+            Err(Error::EmptySpace)
+        );
+    }
+
+    /// A function of the coordinates that remembers the grids on which it was tabulated.
+    struct Formula<F> {
+        components: Vec<Component>,
+        value: F,
+        grids: RefCell<Vec<Grid>>,
+    }
+
+    impl<F: Fn(&[usize], &[f64]) -> f64> Formula<F> {
+        /// `value` is given the variables of a component and their coordinates.
+        fn new(components: Vec<Component>, value: F) -> Self {
+            Self {
+                components,
+                value,
+                grids: RefCell::default(),
+            }
+        }
+
+        fn at(&self, point: &[f64]) -> f64 {
+            let part = |g: &Component| {
+                let x: Vec<f64> = g.variables().iter().map(|&i| point[i]).collect();
+                (self.value)(g.variables(), &x)
+            };
+            self.components.iter().map(part).sum()
+        }
+    }
+
+    impl<F: Fn(&[usize], &[f64]) -> f64> AdditiveFunction for Formula<F> {
+        fn components(&self) -> &[Component] {
+            &self.components
+        }
+
+        fn tabulate(&self, grid: &Grid) -> Result<Vec<Vec<f64>>> {
+            self.grids.borrow_mut().push(grid.clone());
+            let table = |g: &Component| {
+                let lengths: Vec<usize> =
+                    g.variables().iter().map(|&i| grid.axis(i).len()).collect();
+                let value = |a: Vec<usize>| {
+                    let places = g.variables().iter().zip(a);
+                    let x: Vec<f64> = places.map(|(&i, r)| grid.axis(i)[r]).collect();
+                    (self.value)(g.variables(), &x)
+                };
+                assignments(&lengths).into_iter().map(value).collect()
+            };
+            Ok(self.components.iter().map(table).collect())
+        }
+    }
+
+    /// Something rugged: no two places have the same value.
+    fn rugged(variables: &[usize], x: &[f64]) -> f64 {
+        let terms = variables.iter().zip(x);
+        let phase = terms.fold(0.7, |sum, (&i, x)| sum * 1.3 + (i as f64 + 2.0) * (x + 0.1));
+        (7.0 * phase).sin() + (13.0 * phase).cos()
+    }
+
+    #[test]
+    fn zooming_into_a_slope_ends_in_the_last_corner_cell() {
+        // Of disjoint cells the highest always has the best representative.
+        let space = Space::unit_cube(6).unwrap();
+        let phi = Formula::new(path(6), |_, x| x[0] + x[1]);
+        for (grid_size, levels) in [(2, 1), (2, 10), (3, 5), (4, 4), (4, 12)] {
+            for seed in 0..20 {
+                let zoom = Zoom { grid_size, levels };
+                let found =
+                    msg_passing_continuous(&phi, &space, zoom, &mut generator(seed)).unwrap();
+                let width = (grid_size as f64).powi(-(levels as i32));
+                for &x in found.point.as_slice() {
+                    assert!(x >= 1.0 - width - 1e-15 && x <= 1.0, "{x} with {zoom:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zooming_converges_to_a_smooth_optimum() {
+        const RUNS: u64 = 200;
+        let optimum = [0.37, 0.81, 0.12, 0.55, 0.66];
+        let space = Space::unit_cube(5).unwrap();
+        let peak = |v: &[usize], x: &[f64]| {
+            let off: Vec<f64> = v.iter().zip(x).map(|(&i, x)| x - optimum[i]).collect();
+            -off[0] * off[0] - off[1] * off[1] - 0.5 * off[0] * off[1]
+        };
+        let tree = components(&[&[0, 1], &[1, 2], &[1, 3], &[3, 4]]);
+        let phi = Formula::new(tree, peak);
+        let median = |levels: usize| {
+            let zoom = Zoom {
+                grid_size: 4,
+                levels,
+            };
+            let mut regrets: Vec<f64> = (0..RUNS)
+                .map(|seed| {
+                    let found =
+                        msg_passing_continuous(&phi, &space, zoom, &mut generator(seed)).unwrap();
+                    // The value is that of the point.
+                    assert!((found.value - phi.at(found.point.as_slice())).abs() < 1e-12);
+                    -found.value
+                })
+                .collect();
+            regrets.sort_by(f64::total_cmp);
+            regrets[RUNS as usize / 2]
+        };
+        let regrets: Vec<f64> = [1, 2, 3, 4].into_iter().map(median).collect();
+        for pair in regrets.windows(2) {
+            assert!(pair[1] < 0.4 * pair[0], "{regrets:?}");
+        }
+        assert!(regrets[3] < 1e-3, "{regrets:?}");
+    }
+
+    #[test]
+    fn zooming_costs_what_the_paper_says() {
+        for dimension in [2, 5, 30] {
+            let space = Space::unit_cube(dimension).unwrap();
+            let phi = Formula::new(path(dimension), rugged);
+            let zoom = Zoom::default();
+            let found = msg_passing_continuous(&phi, &space, zoom, &mut generator(1)).unwrap();
+            assert_eq!(found.evaluations, (dimension - 1) * 16 * 4);
+            assert_eq!(phi.grids.borrow().len(), 4);
+        }
+    }
+
+    #[test]
+    fn zooming_is_fixed_by_the_generator() {
+        let space = Space::unit_cube(6).unwrap();
+        let phi = Formula::new(path(6), rugged);
+        let run = |seed| {
+            msg_passing_continuous(&phi, &space, Zoom::default(), &mut generator(seed)).unwrap()
+        };
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1).point, run(2).point);
+    }
+
+    fn finite_space() -> Space {
+        let parameters = vec![
+            Parameter::integer("a", -1, 2),
+            Parameter::ordinal("b", [0.1, 0.5, 9.0]),
+            Parameter::categorical("c", ["x", "y", "z", "w"]),
+            Parameter::boolean("d"),
+            Parameter::integer("e", 5, 5),
+            Parameter::real("f", 0.5, 0.5),
+        ];
+        Space::new(parameters).unwrap()
+    }
+
+    /// The largest value over all points of a finite space.
+    fn exhaustive<F: Fn(&[usize], &[f64]) -> f64>(phi: &Formula<F>, space: &Space) -> f64 {
+        let counts: Vec<usize> = (0..space.dimension())
+            .map(|d| space.levels(d).unwrap() as usize)
+            .collect();
+        let value = |a: Vec<usize>| {
+            let levels = a.into_iter().enumerate();
+            let x: Vec<f64> = levels.map(|(d, r)| space.coordinate(d, r as u64)).collect();
+            phi.at(&x)
+        };
+        let values = assignments(&counts).into_iter().map(value);
+        values.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    #[test]
+    fn a_small_finite_space_is_maximised_exactly_and_once() {
+        let space = finite_space();
+        let phi = Formula::new(components(&[&[0, 1], &[1, 2], &[2, 3, 4], &[5]]), rugged);
+        let found =
+            msg_passing_continuous(&phi, &space, Zoom::default(), &mut generator(1)).unwrap();
+        assert!((found.value - exhaustive(&phi, &space)).abs() < 1e-12);
+        assert_eq!(found.evaluations, 4 * 3 + 3 * 4 + 4 * 2 + 1);
+        assert_eq!(phi.grids.borrow().len(), 1);
+        space.check(&found.point).unwrap();
+    }
+
+    #[test]
+    fn zooming_that_makes_no_sense_is_refused() {
+        let space = Space::unit_cube(2).unwrap();
+        let phi = Formula::new(path(2), rugged);
+        for (grid_size, levels, culprit) in
+            [(0, 4, "grid_size"), (1, 4, "grid_size"), (4, 0, "levels")]
+        {
+            let zoom = Zoom { grid_size, levels };
+            let refused = zoom.validate().unwrap_err();
+            assert!(refused.to_string().contains(culprit), "{refused}");
+            let run = msg_passing_continuous(&phi, &space, zoom, &mut generator(1));
+            assert_eq!(run, Err(refused));
+        }
+        assert!(phi.grids.borrow().is_empty());
+    }
+
+    fn parameters() -> impl Strategy<Value = Parameter> {
+        prop_oneof![
+            3 => Just(Parameter::real("", -2.0, 5.0)),
+            1 => Just(Parameter::real("", 3.0, 3.0)),
+            1 => Just(Parameter::real_log("", 1e-6, 1e3)),
+            3 => (-50..50_i64, 0..200_i64)
+                .prop_map(|(low, steps)| Parameter::integer("", low, low + steps)),
+            1 => (1..50_i64, 0..500_i64)
+                .prop_map(|(low, steps)| Parameter::integer_log("", low, low + steps)),
+            1 => (0..1_000_000_000_000_000_i64).prop_map(|high| Parameter::integer("", 0, high)),
+            1 => (1..9_usize).prop_map(|n| {
+                Parameter::ordinal("", (0..n).map(|k| (k * k) as f64).collect::<Vec<_>>())
+            }),
+            1 => Just(Parameter::boolean("")),
+            1 => (1..12_usize)
+                .prop_map(|n| Parameter::categorical("", (0..n).map(|k| k.to_string()))),
+        ]
+    }
+
+    fn spaces() -> impl Strategy<Value = Space> {
+        prop::collection::vec(parameters(), 1..7).prop_map(|mut parameters| {
+            for (d, parameter) in parameters.iter_mut().enumerate() {
+                parameter.name = d.to_string();
+            }
+            Space::new(parameters).unwrap()
+        })
+    }
+
+    /// The r-th of the cells of a cell, worked out apart from [`Cell::cut`].
+    fn cell_of(cell: Cell, r: usize, grid_size: usize) -> Cell {
+        match cell {
+            Cell::Interval { low, high } => {
+                let share = |k: usize| low + (high - low) * k as f64 / grid_size as f64;
+                Cell::Interval {
+                    low: share(r),
+                    high: share(r + 1),
+                }
+            }
+            Cell::Levels { first, count } => {
+                let cells = count.min(grid_size as u64);
+                // Level k belongs to the last cell that begins at or before it; cell r begins at ⌊r·count/cells⌋.
+                let begin =
+                    |r: usize| first + (r as u128 * u128::from(count) / u128::from(cells)) as u64;
+                Cell::Levels {
+                    first: begin(r),
+                    count: begin(r + 1) - begin(r),
+                }
+            }
+        }
+    }
+
+    /// Whether a coordinate lies in a cell, up to the rounding of interval bounds.
+    fn lies_in(x: f64, cell: Cell, space: &Space, d: usize) -> bool {
+        match cell {
+            Cell::Interval { low, high } => x >= low - 1e-15 && x <= high + 1e-15,
+            Cell::Levels { first, count } => (first..first + count).contains(&space.level(d, x)),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Replays the search from the grids it looked at: each representative lies in its cell, the chosen cells are
+        /// nested, and the point that is returned lies in all of them.
+        #[test]
+        fn the_point_lies_in_every_chosen_cell(
+            space in spaces(),
+            grid_size in 2..6_usize,
+            levels in 1..6_usize,
+            seed in any::<u64>(),
+        ) {
+            let dimension = space.dimension();
+            let phi = Formula::new(
+                random_components(dimension, &mut generator(seed)),
+                rugged,
+            );
+            let zoom = Zoom { grid_size, levels };
+            let found = msg_passing_continuous(&phi, &space, zoom, &mut generator(seed)).unwrap();
+            space.check(&found.point).unwrap();
+            let grids = phi.grids.take();
+
+            let mut cells: Vec<Cell> = (0..dimension).map(|d| Cell::whole(&space, d)).collect();
+            let mut chosen_cells = Vec::new();
+            let mut evaluations = 0;
+            let mut last = None;
+            for (level, grid) in grids.iter().enumerate() {
+                let settled = cells.iter().all(|c| matches!(c, Cell::Levels { count: 1, .. }));
+                prop_assert!(level == 0 || !settled, "another level with nothing to choose");
+                for (d, &cell) in cells.iter().enumerate() {
+                    let expected = match cell {
+                        Cell::Interval { .. } => grid_size,
+                        Cell::Levels { count, .. } => count.min(grid_size as u64) as usize,
+                    };
+                    prop_assert_eq!(grid.axis(d).len(), expected);
+                    for (r, &x) in grid.axis(d).iter().enumerate() {
+                        prop_assert!(lies_in(x, cell_of(cell, r, grid_size), &space, d));
+                    }
+                }
+                for g in &phi.components {
+                    evaluations += g.variables().iter().map(|&i| grid.axis(i).len()).product::<usize>();
+                }
+                let best = msg_passing_discrete(&phi, grid).unwrap();
+                let chosen = assignment(&best.point, grid);
+                cells = (0..dimension).map(|d| cell_of(cells[d], chosen[d], grid_size)).collect();
+                chosen_cells.push(cells.clone());
+                last = Some(best);
+            }
+            let settled = cells.iter().all(|c| matches!(c, Cell::Levels { count: 1, .. }));
+            prop_assert!(grids.len() == levels || settled, "ended too soon");
+            for cells in chosen_cells {
+                for (d, &cell) in cells.iter().enumerate() {
+                    prop_assert!(lies_in(found.point.as_slice()[d], cell, &space, d));
+                }
+            }
+            let last = last.unwrap();
+            prop_assert_eq!(found.point, last.point);
+            prop_assert_eq!(found.value, last.value);
+            prop_assert_eq!(found.evaluations, evaluations);
+        }
+
+        #[test]
+        fn cells_partition_what_is_cut(
+            space in spaces(),
+            grid_size in 2..9_usize,
+            shares in (0.0..1.0_f64, 0.0..1.0_f64),
+            seed in any::<u64>(),
+        ) {
+            let mut rng = generator(seed);
+            let (below, above) = (shares.0.min(shares.1), shares.0.max(shares.1));
+            for d in 0..space.dimension() {
+                let part = match Cell::whole(&space, d) {
+                    Cell::Interval { .. } => Cell::Interval { low: below, high: above },
+                    Cell::Levels { count, .. } => {
+                        let first = ((below * count as f64) as u64).min(count - 1);
+                        let end = ((above * count as f64) as u64).clamp(first + 1, count);
+                        Cell::Levels { first, count: end - first }
+                    }
+                };
+                for cell in [Cell::whole(&space, d), part] {
+                    let cut = cell.cut(&space, d, grid_size, &mut rng);
+                    for &(cell, x) in &cut {
+                        match cell {
+                            Cell::Interval { low, high } => prop_assert!(low <= x && x <= high),
+                            Cell::Levels { .. } => {
+                                prop_assert!(lies_in(x, cell, &space, d));
+                                prop_assert_eq!(x, space.coordinate(d, space.level(d, x)));
+                            }
+                        }
+                    }
+                    match cell {
+                        Cell::Interval { low, high } => {
+                            prop_assert_eq!(cut.len(), grid_size);
+                            // Each begins exactly where the one before ends, and all are as wide.
+                            let mut end = low;
+                            for (cell, _) in cut {
+                                let Cell::Interval { low: next, high: last } = cell else {
+                                    panic!("levels in an interval");
+                                };
+                                prop_assert_eq!(next, end);
+                                let width = (high - low) / grid_size as f64;
+                                prop_assert!((last - next - width).abs() < 1e-15);
+                                end = last;
+                            }
+                            prop_assert_eq!(end, high);
+                        }
+                        Cell::Levels { first, count } => {
+                            prop_assert_eq!(cut.len() as u64, count.min(grid_size as u64));
+                            let least = count / cut.len() as u64;
+                            let mut end = first;
+                            for (cell, _) in cut {
+                                let Cell::Levels { first, count } = cell else {
+                                    panic!("an interval in levels");
+                                };
+                                prop_assert_eq!(first, end);
+                                prop_assert!(count >= 1);
+                                prop_assert!(count == least || count == least + 1);
+                                end = first + count;
+                            }
+                            prop_assert_eq!(end, first + count);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn representatives_of_an_interval_are_uniform() {
+        const CUTS: usize = 20_000;
+        let space = Space::unit_cube(1).unwrap();
+        let cell = Cell::Interval {
+            low: 0.3,
+            high: 0.7,
+        };
+        let mut rng = generator(6);
+        let mut shares = vec![Vec::new(); 4];
+        for _ in 0..CUTS {
+            for (r, (cell, x)) in cell.cut(&space, 0, 4, &mut rng).into_iter().enumerate() {
+                let Cell::Interval { low, high } = cell else {
+                    panic!("levels in an interval");
+                };
+                shares[r].push((x - low) / (high - low));
+            }
+        }
+        for shares in &mut shares {
+            let mean = shares.iter().sum::<f64>() / CUTS as f64;
+            // A uniform number has variance 1/12.
+            let error = (1.0 / 12.0 / CUTS as f64).sqrt();
+            assert!((mean - 0.5).abs() < 5.0 * error, "mean {mean}");
+            // Kolmogorov–Smirnov: √n D above 2.5 has probability 2e^(−12.5) = 7e-6.
+            shares.sort_by(f64::total_cmp);
+            let gap = |(k, u): (usize, &f64)| {
+                let (before, after) = (k as f64 / CUTS as f64, (k + 1) as f64 / CUTS as f64);
+                (u - before).abs().max((after - u).abs())
+            };
+            let distance = shares.iter().enumerate().map(gap).fold(0.0, f64::max);
+            assert!(distance * (CUTS as f64).sqrt() < 2.5, "distance {distance}");
+        }
+        // Cells draw apart from each other: the correlation of neighbours has standard error 1/√n. The order within a
+        // cell is lost to sorting, so that this needs new draws.
+        let mut products = 0.0;
+        for _ in 0..CUTS {
+            let cut = cell.cut(&space, 0, 4, &mut rng);
+            let share = |r: usize| (cut[r].1 - 0.3 - 0.1 * r as f64) / 0.1 - 0.5;
+            products += 12.0 * share(1) * share(2);
+        }
+        assert!((products / CUTS as f64).abs() < 5.0 / (CUTS as f64).sqrt());
+    }
+
+    #[test]
+    fn representatives_of_levels_are_uniform() {
+        const CUTS: usize = 20_000;
+        let space = Space::new(vec![Parameter::integer("n", 1, 12)]).unwrap();
+        let cell = Cell::Levels {
+            first: 1,
+            count: 10,
+        };
+        let mut rng = generator(7);
+        let mut counts = [0_usize; 12];
+        for _ in 0..CUTS {
+            for (_, x) in cell.cut(&space, 0, 4, &mut rng) {
+                counts[space.level(0, x) as usize] += 1;
+            }
+        }
+        // Ten levels in four cells of 2, 3, 2, 3 levels; the first and last level are outside.
+        assert_eq!((counts[0], counts[11]), (0, 0));
+        for (level, size) in [2, 2, 3, 3, 3, 2, 2, 3, 3, 3].into_iter().enumerate() {
+            let share = 1.0 / f64::from(size);
+            let error = (share * (1.0 - share) / CUTS as f64).sqrt();
+            let found = counts[level + 1] as f64 / CUTS as f64;
+            assert!((found - share).abs() < 5.0 * error, "{level}: {found}");
+        }
+    }
+
+    #[test]
+    fn huge_numbers_of_levels_are_cut() {
+        const COUNT: u64 = 1_000_000_000_000_000;
+        let space = Space::new(vec![Parameter::integer("n", 0, COUNT as i64 - 1)]).unwrap();
+        let whole = Cell::whole(&space, 0);
+        assert_eq!(
+            whole,
+            Cell::Levels {
+                first: 0,
+                count: COUNT
+            }
+        );
+        let mut rng = generator(8);
+        let cut = whole.cut(&space, 0, 7, &mut rng);
+        let mut end = 0;
+        for (cell, x) in cut {
+            let Cell::Levels { first, count } = cell else {
+                panic!("an interval in levels");
+            };
+            assert_eq!(first, end);
+            assert!((first..first + count).contains(&space.level(0, x)));
+            end += count;
+        }
+        assert_eq!(end, COUNT);
+        // 50 halvings leave one of 10^15 < 2^50 levels.
+        let phi = Formula::new(components(&[&[0]]), |_, x| x[0]);
+        let zoom = Zoom {
+            grid_size: 2,
+            levels: 60,
+        };
+        let found = msg_passing_continuous(&phi, &space, zoom, &mut rng).unwrap();
+        assert_eq!(space.level(0, found.point.as_slice()[0]), COUNT - 1);
+        assert!(phi.grids.borrow().len() <= 50);
+    }
+
+    fn integers(dimension: usize, levels: i64) -> Space {
+        let parameter = |d| Parameter::integer(format!("n{d}"), 0, levels - 1);
+        Space::new((0..dimension).map(parameter).collect()).unwrap()
+    }
+
+    #[test]
+    fn capped_search_of_the_papers_star() {
+        // 24 edges: 6² a table are 864 evaluations, 7² were 1176.
+        let space = integers(25, 51);
+        let star: Vec<Component> = (1..25)
+            .map(|i| Component::pair(Edge::new(0, i).unwrap()))
+            .collect();
+        for structure in [star, path(25)] {
+            let phi = Formula::new(structure, rugged);
+            let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
+            assert_eq!(found.evaluations, 864);
+            space.check(&found.point).unwrap();
+            let grids = phi.grids.borrow();
+            assert_eq!(grids.len(), 1);
+            for d in 0..25 {
+                let axis = grids[0].axis(d);
+                assert_eq!(axis.len(), 6);
+                assert!(axis.is_sorted_by(|a, b| a < b), "{axis:?}");
+            }
+            assert!((found.value - phi.at(found.point.as_slice())).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn capped_search_of_a_small_space_is_exact() {
+        let space = finite_space();
+        let phi = Formula::new(components(&[&[0, 1], &[1, 2], &[2, 3, 4], &[5]]), rugged);
+        // All of it takes 33 evaluations.
+        for cap in [33, 1000, usize::MAX] {
+            let found = msg_passing_capped(&phi, &space, cap, &mut generator(1)).unwrap();
+            assert_eq!(found.evaluations, 33);
+            assert!((found.value - exhaustive(&phi, &space)).abs() < 1e-12);
+        }
+        // One less leaves out a level of the largest axes: 3·3 + 3·3 + 3·2 + 1.
+        let found = msg_passing_capped(&phi, &space, 32, &mut generator(1)).unwrap();
+        assert_eq!(found.evaluations, 25);
+    }
+
+    #[test]
+    fn capped_search_refuses_intervals() {
+        let space = Space::new(vec![
+            Parameter::integer("n", 0, 5),
+            Parameter::real("x", 0.0, 1.0),
+        ])
+        .unwrap();
+        let phi = Formula::new(path(2), rugged);
+        let refused = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap_err();
+        let message = refused.to_string();
+        assert!(message.contains("max_evaluations"), "{message}");
+        assert!(message.contains("finite"), "{message}");
+        assert!(phi.grids.borrow().is_empty());
+    }
+
+    #[test]
+    fn capped_search_of_huge_domains() {
+        // The number of points of a component does not fit any integer type.
+        let space = integers(3, 1_000_000_000_000_000);
+        let phi = Formula::new(components(&[&[0, 1, 2]]), rugged);
+        let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
+        assert_eq!(found.evaluations, 1000);
+        space.check(&found.point).unwrap();
+        // A variable in no component costs no evaluations, and must not be tabulated whole for that.
+        let phi = Formula::new(components(&[&[1]]), rugged);
+        let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
+        assert_eq!(found.evaluations, 1000);
+        let phi = Formula::new(Vec::new(), rugged);
+        let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
+        assert_eq!((found.evaluations, found.value), (0, 0.0));
+        space.check(&found.point).unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn capped_search_keeps_the_cap_and_wastes_nothing(
+            levels in prop::collection::vec(1..40_i64, 1..8),
+            cap in 0..3000_usize,
+            seed in any::<u64>(),
+        ) {
+            let parameter = |(d, &n): (usize, &i64)| Parameter::integer(d.to_string(), 1, n);
+            let space = Space::new(levels.iter().enumerate().map(parameter).collect()).unwrap();
+            let structure = random_components(levels.len(), &mut generator(seed));
+            let phi = Formula::new(structure, rugged);
+            let found = msg_passing_capped(&phi, &space, cap, &mut generator(seed)).unwrap();
+            space.check(&found.point).unwrap();
+            let cost = |r: i64| {
+                let table = |g: &Component| {
+                    g.variables().iter().map(|&i| levels[i].min(r) as usize).product::<usize>()
+                };
+                phi.components.iter().map(table).sum::<usize>()
+            };
+            prop_assert!(found.evaluations <= cap.max(cost(2)));
+            // The most values for which it fits, tried one after the other.
+            let most = (2..=40).rev().find(|&r| cost(r) <= cap).unwrap_or(2);
+            prop_assert_eq!(found.evaluations, cost(most));
+            let grids = phi.grids.borrow();
+            for d in 0..levels.len() {
+                let axis = grids[0].axis(d);
+                prop_assert!(axis.is_sorted_by(|a, b| a < b), "a level twice");
+            }
+        }
+    }
+
+    #[test]
+    fn capped_subsets_are_uniform() {
+        const DRAWS: usize = 20_000;
+        const LEVELS: usize = 20;
+        let space = integers(1, LEVELS as i64);
+        let phi = Formula::new(components(&[&[0]]), rugged);
+        let mut rng = generator(9);
+        let mut single = [0_usize; LEVELS];
+        let mut joint = [[0_usize; LEVELS]; LEVELS];
+        for _ in 0..DRAWS {
+            msg_passing_capped(&phi, &space, 5, &mut rng).unwrap();
+            let grid = phi.grids.take().remove(0);
+            assert_eq!(grid.axis(0).len(), 5);
+            let levels: Vec<usize> = grid
+                .axis(0)
+                .iter()
+                .map(|&x| space.level(0, x) as usize)
+                .collect();
+            for (place, &level) in levels.iter().enumerate() {
+                single[level] += 1;
+                for &before in &levels[..place] {
+                    joint[before][level] += 1;
+                }
+            }
+        }
+        let check = |count: usize, share: f64| {
+            let error = (share * (1.0 - share) / DRAWS as f64).sqrt();
+            let off = (count as f64 / DRAWS as f64 - share) / error;
+            assert!(off.abs() < 5.0, "{off} standard errors");
+        };
+        for level in 0..LEVELS {
+            check(single[level], 5.0 / 20.0);
+            for row in &joint[..level] {
+                check(row[level], 5.0 * 4.0 / (20.0 * 19.0));
+            }
+        }
+    }
 }

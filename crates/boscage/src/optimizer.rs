@@ -6,10 +6,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::additive_gp::AdditivePrior;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::{Edge, Forest};
+use crate::methods::{RandomSearch, TreeGpUcb, TreeGpUcbSettings};
 use crate::outputs::OutputMap;
-use crate::space::Point;
+use crate::space::{Point, Space};
 use crate::stream::Stream;
 
 /// What was learned about the objective, as plain data: enough to continue a run bit for bit.
@@ -53,5 +54,52 @@ pub trait Optimizer: Send {
     /// How many values of φ^G all asks so far have needed: the paper's message-passing cost.
     fn evaluations(&self) -> usize {
         0
+    }
+}
+
+/// A method and its settings: what a study remembers of how it was run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", content = "settings", rename_all = "kebab-case")]
+pub enum Method {
+    /// [`TreeGpUcb`].
+    Tree(TreeGpUcbSettings),
+    /// [`RandomSearch`].
+    Random,
+}
+
+impl Default for Method {
+    fn default() -> Self {
+        Method::Tree(TreeGpUcbSettings::default())
+    }
+}
+
+impl Method {
+    /// The names that [`Method::named`] knows, each with what it stands for.
+    pub const NAMES: [(&'static str, &'static str); 3] = [
+        ("tree", "Tree-GP-UCB with the default settings"),
+        ("tree-paper", "Tree-GP-UCB as in the paper's text"),
+        ("random", "uniform random points"),
+    ];
+
+    /// The method of this name, with its own default settings.
+    pub fn named(name: &str) -> Result<Self> {
+        match name {
+            "tree" => Ok(Method::default()),
+            "tree-paper" => Ok(Method::Tree(TreeGpUcbSettings::paper())),
+            "random" => Ok(Method::Random),
+            _ => Err(Error::InvalidSetting {
+                setting: "method",
+                value: name.to_string(),
+                reason: "the methods are tree, tree-paper and random",
+            }),
+        }
+    }
+
+    /// A new run of the method in this space.
+    pub fn build(&self, space: Space) -> Result<Box<dyn Optimizer>> {
+        Ok(match self {
+            Method::Tree(settings) => Box::new(TreeGpUcb::new(space, settings.clone())?),
+            Method::Random => Box::new(RandomSearch::new(space)),
+        })
     }
 }

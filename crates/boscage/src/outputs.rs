@@ -40,7 +40,13 @@ pub struct OutputMap {
 impl OutputMap {
     /// The map that changes nothing.
     pub fn identity() -> Self {
-        Self { shift: 0.0, scale: 1.0, low_fence: None, high_fence: None, reach: 1.0 }
+        Self {
+            shift: 0.0,
+            scale: 1.0,
+            low_fence: None,
+            high_fence: None,
+            reach: 1.0,
+        }
     }
 
     /// The map that this rule prescribes for these outcomes, which must be finite.
@@ -67,7 +73,15 @@ impl OutputMap {
         // Halves first: the difference of two finite numbers may not be finite.
         let width = 2.0 * (range.1 / 2.0 - range.0 / 2.0).min(f64::MAX / 16.0);
         if width <= 0.0 {
-            return Self { shift: sorted[0], ..Self::identity() };
+            // Nothing is known of the scale yet; the fences still hold off whatever comes next.
+            let fence = |distance: f64| Some(sorted[0] + distance).filter(|f| f.is_finite());
+            let (low_fence, high_fence) = (fence(-3.0), fence(3.0));
+            return Self {
+                shift: sorted[0],
+                low_fence,
+                high_fence,
+                ..Self::identity()
+            };
         }
         let mut map = Self {
             shift: 0.0,
@@ -81,15 +95,19 @@ impl OutputMap {
         let variance = bent.iter().map(|b| (b - mean) * (b - mean)).sum::<f64>() / n as f64;
         map.shift = mean * width;
         let scale = variance.sqrt() * width;
-        map.scale = if scale.is_finite() && scale > 0.0 { scale } else { width };
+        map.scale = if scale.is_finite() && scale > 0.0 {
+            scale
+        } else {
+            width
+        };
         map
     }
 
     /// Draws what lies beyond a fence to within `reach` of it.
     fn bend(&self, y: f64) -> f64 {
         let bent = |beyond: f64| {
-            let excess = beyond / self.reach;
-            if excess.is_finite() { self.reach * (excess / (1.0 + excess)) } else { self.reach }
+            // e/(1 + e), in a form of which every step is monotone in floating point, and which takes e = ∞.
+            self.reach * (1.0 - 1.0 / (1.0 + beyond / self.reach))
         };
         match (self.low_fence, self.high_fence) {
             (Some(fence), _) if y < fence => fence - bent(fence - y),
@@ -107,5 +125,228 @@ impl OutputMap {
     /// The outcome that the model's value stands for, between the fences.
     pub fn invert(&self, z: f64) -> f64 {
         z.mul_add(self.scale, self.shift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn standardised(outcomes: &[f64]) -> (OutputMap, Vec<f64>) {
+        let map = OutputMap::fit(OutputRule::Standardised, outcomes);
+        (map, outcomes.iter().map(|&y| map.apply(y)).collect())
+    }
+
+    fn mean_and_std(z: &[f64]) -> (f64, f64) {
+        let n = z.len() as f64;
+        let mean = z.iter().sum::<f64>() / n;
+        (
+            mean,
+            (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / n).sqrt(),
+        )
+    }
+
+    /// Spread out like a sine, without outliers.
+    fn waves(n: usize) -> Vec<f64> {
+        (0..n).map(|a| 7.0 + 3.0 * (1.0 + a as f64).sin()).collect()
+    }
+
+    #[test]
+    fn raw_outcomes_stay_as_they_are() {
+        let map = OutputMap::fit(OutputRule::Raw, &[1.0, 5.0, 1e300]);
+        assert_eq!(map, OutputMap::identity());
+        for y in [0.0, -1.5, 1e-300, 0.1, 1.7e308, -1.7e308] {
+            assert_eq!(map.apply(y), y);
+            assert_eq!(map.invert(y), y);
+        }
+        assert_eq!(
+            OutputMap::fit(OutputRule::Standardised, &[]),
+            OutputMap::identity()
+        );
+    }
+
+    #[test]
+    fn without_outliers_mean_0_and_std_1() {
+        for n in [2, 3, 4, 5, 19, 20, 21, 100] {
+            let (_, z) = standardised(&waves(n));
+            let (mean, std) = mean_and_std(&z);
+            assert!(mean.abs() < 1e-13, "n = {n}: mean {mean}");
+            assert!((std - 1.0).abs() < 1e-13, "n = {n}: std {std}");
+        }
+    }
+
+    #[test]
+    fn shift_and_unit_of_the_outcomes_do_not_matter() {
+        let y = waves(30);
+        let (_, z) = standardised(&y);
+        for (unit, shift) in [(1e-200, 0.0), (1e200, 0.0), (1.0, 1e6)] {
+            let other: Vec<f64> = y.iter().map(|y| y * unit + shift).collect();
+            for (a, b) in standardised(&other).1.iter().zip(&z) {
+                assert!((a - b).abs() < 1e-8, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_outcomes() {
+        let (map, z) = standardised(&[5.0]);
+        assert_eq!(z, [0.0]);
+        assert_eq!(map.apply(6.0), 1.0);
+
+        let (_, z) = standardised(&[5.0, 9.0]);
+        assert!((z[0] + 1.0).abs() < 1e-14 && (z[1] - 1.0).abs() < 1e-14);
+
+        let (_, z) = standardised(&[-1.0, 0.0, 1.0]);
+        let want = 1.5_f64.sqrt();
+        assert!((z[0] + want).abs() < 1e-14 && z[1].abs() < 1e-14 && (z[2] - want).abs() < 1e-14);
+    }
+
+    #[test]
+    fn constant_outcomes_become_0() {
+        for y in [0.0, -3.5, 1e-300, 1.7e308, -1.7e308] {
+            for n in [1, 2, 3, 4, 25] {
+                let (map, z) = standardised(&vec![y; n]);
+                assert_eq!(z, vec![0.0; n]);
+                assert!(map.apply(1.0).is_finite() && map.apply(-1.0).is_finite());
+            }
+        }
+    }
+
+    #[test]
+    fn all_equal_but_one() {
+        // The trimmed range is empty: the one that differs must still be told apart.
+        let mut y = vec![2.0; 30];
+        y[17] = 2.5;
+        let (_, z) = standardised(&y);
+        assert!(z[17] - z[0] > 1.0 && z[17] < 10.0, "{} {}", z[0], z[17]);
+    }
+
+    #[test]
+    fn one_outlier_does_not_hide_the_rest() {
+        for outlier in [1e300, -1e300, 1.7e308, -1.7e308, 1e3] {
+            for n in [5, 8, 20, 100] {
+                let mut y = waves(n);
+                y[n / 3] = outlier;
+                let (_, mut z) = standardised(&y);
+                let bent = z.remove(n / 3);
+                let (_, spread) = mean_and_std(&z);
+                assert!(spread > 0.1, "{outlier} among {n}: spread {spread}");
+                // And it stays the largest or smallest, at a bounded distance.
+                let beyond = z
+                    .iter()
+                    .all(|z| if outlier > 0.0 { bent > *z } else { bent < *z });
+                assert!(beyond && bent.abs() < 15.0, "{outlier} among {n}: {bent}");
+            }
+        }
+    }
+
+    #[test]
+    fn outliers_keep_their_order() {
+        let mut y = waves(100);
+        y.truncate(95);
+        y.extend([20.0, 50.0, 1e3, 1e6, 1e9]);
+        let (map, z) = standardised(&y);
+        assert!(map.high_fence.is_some_and(|fence| fence < 50.0));
+        for pair in z[95..].windows(2) {
+            assert!(pair[0] < pair[1], "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn far_beyond_a_fence_rounding_does_not_swap_neighbours() {
+        // Where 1 + e rounds up and down in turn.
+        let (fence, start) = (0.0, 2.0_f64.powi(53));
+        let map = OutputMap {
+            high_fence: Some(fence),
+            low_fence: Some(fence),
+            ..OutputMap::identity()
+        };
+        for step in 0..1000 {
+            let (y, next) = (start + f64::from(step), (start + f64::from(step)).next_up());
+            assert!(map.apply(y) <= map.apply(next), "{y}");
+            assert!(map.apply(-y) >= map.apply(-next), "{y}");
+        }
+    }
+
+    /// Numbers of every size, and some that are nearly or exactly equal.
+    fn outcomes() -> impl Strategy<Value = Vec<f64>> {
+        let any_size = (-1.0..1.0_f64, -300..309_i32)
+            .prop_map(|(m, e)| (m * 10.0_f64.powi(e)).clamp(-f64::MAX, f64::MAX));
+        let huge = prop_oneof![
+            Just(1.7e308),
+            Just(-1.7e308),
+            Just(f64::MAX),
+            Just(-f64::MAX),
+            -1.7e308..1.7e308_f64,
+        ];
+        let special = prop_oneof![
+            Just(0.0),
+            Just(-0.0),
+            Just(f64::MIN_POSITIVE),
+            Just(f64::from_bits(1)),
+            Just(f64::EPSILON),
+        ];
+        let ordinary = -10.0..10.0_f64;
+        let tiny_range = (
+            prop_oneof![-10.0..10.0_f64, -1.7e308..1.7e308_f64],
+            vec(0..9_u64, 1..40),
+        )
+            .prop_map(|(y, steps)| {
+                steps
+                    .iter()
+                    .map(|&step| f64::from_bits(y.to_bits() + step))
+                    .collect()
+            });
+        prop_oneof![
+            vec(ordinary.clone(), 1..60),
+            vec(any_size.clone(), 1..60),
+            vec(huge.clone(), 1..60),
+            vec(
+                prop_oneof![8 => ordinary, 1 => any_size, 1 => huge, 1 => special],
+                1..60
+            ),
+            tiny_range,
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 1000,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn monotone_and_finite(outcomes in outcomes(), others in outcomes()) {
+            let map = OutputMap::fit(OutputRule::Standardised, &outcomes);
+            // Also for outcomes that come later.
+            let mut sorted = [outcomes.clone(), others].concat();
+            sorted.sort_by(f64::total_cmp);
+            let z: Vec<f64> = sorted.iter().map(|&y| map.apply(y)).collect();
+            for (y, z) in sorted.iter().zip(&z) {
+                prop_assert!(z.is_finite(), "{y:e} becomes {z} by {map:?}");
+            }
+            for (y, z) in sorted.windows(2).zip(z.windows(2)) {
+                prop_assert!(z[0] <= z[1], "{y:?} become {z:?} by {map:?}");
+            }
+            // What the map was made for stays of order 1, however large it was.
+            let largest = outcomes.iter().map(|&y| map.apply(y).abs()).fold(0.0, f64::max);
+            prop_assert!(largest < 20.0, "{largest} by {map:?}");
+        }
+
+        #[test]
+        fn what_lies_between_the_fences_comes_back(outcomes in vec(-10.0..10.0_f64, 1..60), at in 0.0..1.0_f64) {
+            let map = OutputMap::fit(OutputRule::Standardised, &outcomes);
+            let (low, high) = (map.low_fence.unwrap_or(-100.0), map.high_fence.unwrap_or(100.0));
+            let y = low + at * (high - low);
+            let back = map.invert(map.apply(y));
+            prop_assert!((back - y).abs() < 1e-12 * (low.abs() + high.abs()), "{y} {back} by {map:?}");
+            // In between the map is linear, whatever the outcomes were.
+            let want = (y - map.shift) / map.scale;
+            prop_assert!((map.apply(y) - want).abs() < 1e-10 * want.abs().max(1.0));
+        }
     }
 }

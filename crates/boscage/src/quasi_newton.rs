@@ -115,10 +115,19 @@ pub(crate) fn minimize_in_box(
     let (lower, upper) = (lower.to_vec(), upper.to_vec());
     let state = RefCell::new(State {
         function,
-        best: Minimum { point: start.clone(), value: f64::INFINITY, evaluations: 0 },
+        best: Minimum {
+            point: start.clone(),
+            value: f64::INFINITY,
+            evaluations: 0,
+        },
         latest: (Vec::new(), f64::NAN, Vec::new()),
     });
-    let objective = Objective { lower: &lower, upper: &upper, max_evaluations, state: &state };
+    let objective = Objective {
+        lower: &lower,
+        upper: &upper,
+        max_evaluations,
+        state: &state,
+    };
     let solver = Lbfgsb::new()
         .with_m_capacity(10)
         .with_absolute_projected_gradient_tolerance(1e-5)
@@ -128,4 +137,190 @@ pub(crate) fn minimize_in_box(
         .max_iter(max_evaluations as u64)
         .run();
     state.into_inner().best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The classical first driver of L-BFGS-B: a chained Rosenbrock function in 25 dimensions.
+    fn rosenbrock(x: &[f64]) -> (f64, Vec<f64>) {
+        let mut gradient = vec![0.0; x.len()];
+        let mut value = 0.25 * (x[0] - 1.0).powi(2);
+        gradient[0] = 2.0 * (x[0] - 1.0);
+        for i in 1..x.len() {
+            let t = x[i] - x[i - 1] * x[i - 1];
+            value += t * t;
+            gradient[i] += 8.0 * t;
+            gradient[i - 1] -= 16.0 * x[i - 1] * t;
+        }
+        (4.0 * value, gradient)
+    }
+
+    fn rosenbrock_box() -> (Vec<f64>, Vec<f64>) {
+        let lower = (0..25)
+            .map(|i| if i % 2 == 0 { 1.0 } else { -100.0 })
+            .collect();
+        (lower, vec![100.0; 25])
+    }
+
+    #[test]
+    fn rosenbrock_takes_scipys_path() {
+        let (lower, upper) = rosenbrock_box();
+        let minimum = minimize_in_box(rosenbrock, &[3.0; 25], &lower, &upper, 200);
+        // scipy.optimize.minimize(method="L-BFGS-B") with its default tolerances, memory 10: 28 evaluations.
+        assert_eq!(minimum.evaluations, 28);
+        assert!(
+            (minimum.value / 6.689_966_906e-10 - 1.0).abs() < 1e-9,
+            "{:e}",
+            minimum.value
+        );
+        // Along the chain errors double from one coordinate to the next, so the last ones say little.
+        for x in &minimum.point[..10] {
+            assert!((x - 1.0).abs() < 1e-3, "{x}");
+        }
+    }
+
+    /// ½ Σ w_i (x_i − c_i)².
+    fn bowl(center: &[f64]) -> impl FnMut(&[f64]) -> (f64, Vec<f64>) {
+        let center = center.to_vec();
+        move |x| {
+            let mut value = 0.0;
+            let slope = |(i, (x, c)): (usize, (&f64, &f64))| {
+                let weight = (i + 1) as f64;
+                value += 0.5 * weight * (x - c) * (x - c);
+                weight * (x - c)
+            };
+            let gradient = x.iter().zip(&center).enumerate().map(slope).collect();
+            (value, gradient)
+        }
+    }
+
+    #[test]
+    fn bounds_are_active_where_the_minimum_lies_outside() {
+        let center = [-2.0, 0.3, 5.0, 0.9];
+        let (lower, upper) = ([0.0, 0.0, -1.0, 0.9], [1.0, 1.0, 1.0, 0.9]);
+        let mut outside = 0;
+        let mut f = bowl(&center);
+        let minimum = minimize_in_box(
+            |x| {
+                outside += usize::from((0..4).any(|i| !(lower[i]..=upper[i]).contains(&x[i])));
+                f(x)
+            },
+            &[0.5, 0.9, 7.0, -3.0], // partly outside of the box itself
+            &lower,
+            &upper,
+            100,
+        );
+        assert_eq!(outside, 0, "evaluated outside of the box");
+        // On the bounds to the bit.
+        assert_eq!(
+            (minimum.point[0], minimum.point[2], minimum.point[3]),
+            (0.0, 1.0, 0.9)
+        );
+        assert!((minimum.point[1] - 0.3).abs() < 1e-5);
+        assert!((minimum.value - (0.5 * 4.0 + 1.5 * 16.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_budget_is_never_exceeded() {
+        let (lower, upper) = rosenbrock_box();
+        let mut last = f64::INFINITY;
+        for budget in 0..40 {
+            let mut calls = 0;
+            let mut best = f64::INFINITY;
+            let minimum = minimize_in_box(
+                |x| {
+                    calls += 1;
+                    let (value, gradient) = rosenbrock(x);
+                    best = best.min(value);
+                    (value, gradient)
+                },
+                &[3.0; 25],
+                &lower,
+                &upper,
+                budget,
+            );
+            assert_eq!(calls, minimum.evaluations);
+            // All of it is used until the solver is content.
+            assert_eq!(calls, budget.min(28));
+            // The best of what was seen, whatever the solver was doing when it was stopped.
+            assert_eq!(minimum.value, best);
+            assert!(minimum.value <= last);
+            last = minimum.value;
+            if budget > 0 {
+                assert_eq!(rosenbrock(&minimum.point).0, minimum.value);
+            } else {
+                assert_eq!(minimum.point, [3.0; 25]);
+            }
+        }
+    }
+
+    #[test]
+    fn walls_of_infinity_are_stepped_back_from() {
+        // Σ x − log x: from 9 the second step reaches far below 0, where nothing can be scored.
+        let mut walls = 0;
+        let minimum = minimize_in_box(
+            |x| {
+                if x.iter().any(|&x| x <= 0.0) {
+                    walls += 1;
+                    return (f64::INFINITY, vec![0.0; 3]);
+                }
+                let value = x.iter().map(|x| x - x.ln()).sum();
+                (value, x.iter().map(|x| 1.0 - 1.0 / x).collect())
+            },
+            &[9.0, 8.0, 7.0],
+            &[-10.0; 3],
+            &[10.0; 3],
+            100,
+        );
+        assert!(walls > 0, "the wall was never met");
+        assert!((minimum.value - 3.0).abs() < 1e-6, "{minimum:?}");
+    }
+
+    #[test]
+    fn nothing_finite_returns_the_start() {
+        for value in [f64::INFINITY, f64::NAN] {
+            let minimum = minimize_in_box(
+                |_| (value, vec![0.0; 2]),
+                &[0.2, 7.0],
+                &[0.0; 2],
+                &[1.0; 2],
+                20,
+            );
+            assert_eq!(minimum.point, [0.2, 1.0]);
+            assert_eq!(minimum.value, f64::INFINITY);
+            assert!(minimum.evaluations <= 20);
+        }
+    }
+
+    #[test]
+    fn a_gradient_that_is_not_a_number_does_not_panic() {
+        for bad in [f64::NAN, f64::INFINITY] {
+            for from in 0..5 {
+                let mut calls = 0;
+                let mut f = bowl(&[0.4, -0.3]);
+                let minimum = minimize_in_box(
+                    |x| {
+                        calls += 1;
+                        let (value, gradient) = f(x);
+                        if calls > from {
+                            (value, vec![bad; 2])
+                        } else {
+                            (value, gradient)
+                        }
+                    },
+                    &[5.0, 5.0],
+                    &[-10.0; 2],
+                    &[10.0; 2],
+                    50,
+                );
+                // At least the start was seen.
+                let at_start = bowl(&[0.4, -0.3])(&[5.0, 5.0]).0;
+                assert!(minimum.value <= at_start && minimum.value >= 0.0);
+                assert!(minimum.point.iter().all(|x| (-10.0..=10.0).contains(x)));
+                assert!(calls <= 50);
+            }
+        }
+    }
 }

@@ -3,8 +3,8 @@
 //! **Source.** Scaling every parameter to `[0, 1]` and moving finite coordinates onto their levels
 //! before a kernel sees them follows E. C. Garrido-Merchán and D. Hernández-Lobato, "Dealing with
 //! categorical and integer-valued variables in Bayesian optimization with Gaussian processes"
-//! (Neurocomputing 380, 2020). Drawing integers on a log scale from the interval widened by one half
-//! on both sides is what Optuna and ConfigSpace do.
+//! (Neurocomputing 380, 2020). Drawing integers on a log scale from the interval widened by one
+//! half on both sides is what Optuna and ConfigSpace do.
 //!
 //! **Notation.** `D` is the number of parameters; `d` numbers them from 0. A parameter is either a
 //! real interval or has `k` levels `m = 0, …, k - 1`. A coordinate `c` is the place of a value in
@@ -655,8 +655,8 @@ impl Axis {
         value + 0.0
     }
 
-    /// The coordinate of a value of a real interval: one at which `real` gives exactly this value if
-    /// there is one, otherwise one at which it gives the nearest.
+    /// The coordinate of a value of a real interval: one at which `real` gives exactly this value
+    /// if there is one, otherwise one at which it gives the nearest.
     fn real_coordinate(&self, value: f64) -> f64 {
         let estimate = match *self {
             Self::Interval { low, high } => {
@@ -837,8 +837,8 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::EmptySpace`], [`Error::EmptyName`] and [`Error::DuplicateName`] if that is the case,
-    /// and [`Error::InvalidDomain`] if a domain
+    /// [`Error::EmptySpace`], [`Error::EmptyName`] and [`Error::DuplicateName`] if that is the
+    /// case, and [`Error::InvalidDomain`] if a domain
     ///
     /// - has a bound that is NaN or infinite, or `low` above `high`;
     /// - has a log scale with `low` not above 0, or with a step other than 1;
@@ -1046,8 +1046,8 @@ impl Space {
     /// The point of these values, one for each parameter in order.
     ///
     /// Real and ordinal parameters also take integers, integer parameters also take reals without
-    /// a fraction. Values of finite parameters are given back exactly by [`Space::decode`], and so is
-    /// a real that some coordinate stands for; of another real it gives back the nearest such.
+    /// a fraction. Values of finite parameters are given back exactly by [`Space::decode`], and so
+    /// is a real that some coordinate stands for; of another real it gives back the nearest such.
     ///
     /// # Errors
     ///

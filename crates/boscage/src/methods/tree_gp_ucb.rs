@@ -1,5 +1,18 @@
-//! Tree-GP-UCB.
-use std::collections::HashSet;
+//! Tree-GP-UCB: the paper's method, and the default settings built on it.
+//!
+//! Paper: Algorithm 1. Each ask learns the forest and Θ if that is due, conditions the additive GP on all observations
+//! and on the pending points, and maximises the acquisition function by message passing.
+//!
+//! Notation: N_init `initial_points`, C `learning`, S and γ in `tree_learning`, R and L in `zoom`, η `noise_std`,
+//! ℓ_i `lengthscale` and σ_i `scale` to begin with; t is the number of the observation that is being chosen.
+//!
+//! Two presets: [`TreeGpUcbSettings::paper`] follows the text with its constants; [`TreeGpUcbSettings::default`] is the same
+//! model and search with what users need. `docs/paper-map.md` lists the differences and what each is worth.
+//!
+//! Cost of an ask with n observations: n² to append, 2n² for each of the (D − 1)·R² values of φ^G at each of L levels; a
+//! learning step adds S Cholesky factorisations and as many gradients of ρ as the budget of kernel learning says.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -7,207 +20,498 @@ use crate::acquisition::{Ucb, beta};
 use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, StructureScore};
 use crate::error::{Error, Result};
 use crate::graph::Forest;
+use crate::joint_ucb::maximize_joint_ucb;
 use crate::kernel::{Kernel, KernelFamily, Metric};
-use crate::kernel_learning::{KernelLearning, KernelPrior, PooledPrior, kernel_learning};
+use crate::kernel_learning::{Budget, KernelLearning, KernelPrior, PooledPrior, kernel_learning};
 use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
 use crate::optimizer::{Model, Optimizer};
 use crate::outputs::{OutputMap, OutputRule};
+use crate::repeats::{RepeatRule, Seen};
 use crate::space::{Point, Space};
 use crate::stream::{Purpose, Stream};
 use crate::tree_learning::{TreeLearning, tree_learning};
 
-/// Settings.
+/// When structure and parameters are learned again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Learning {
+    /// Whenever t has passed a multiple of C since the last time: the paper's rule, made safe for parallel workers.
+    Every(usize),
+    /// When the number of observations has grown by this share since the last time: often at first, when each
+    /// observation says much, and seldom later, when learning is expensive.
+    Growth(f64),
+}
+
+/// What is maximised to choose a point.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Acquisition {
+    /// Σ_G (μ^G + √β_t σ^G), exactly on the grid, as in the paper.
+    Additive,
+    /// μ + κσ of the whole sum, with this κ, climbed from the maxima that message passing finds.
+    Joint(f64),
+}
+
+/// Settings of [`TreeGpUcb`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TreeGpUcbSettings {
-    /// N_init.
+    /// N_init: uniform random points before the model is used.
     pub initial_points: usize,
-    /// C.
-    pub learning_interval: usize,
-    /// Structure.
+    /// When structure and parameters are learned.
+    pub learning: Learning,
+    /// How the forest is learned.
     pub tree_learning: TreeLearning,
-    /// Kernel.
+    /// How Θ and the noise are learned. The median of the prior on scales counts in multiples of `scale`.
     pub kernel_learning: KernelLearning,
-    /// Family.
+    /// The shape of the kernel.
     pub family: KernelFamily,
-    /// Initial ℓ.
+    /// How categorical parameters measure differences.
+    pub categorical: Metric,
+    /// ℓ_i to begin with, as a share of each parameter's range.
     pub lengthscale: f64,
-    /// Initial σ.
-    pub scale: f64,
-    /// η.
+    /// σ_i to begin with; none for 1/D, which spreads the variance of standardised outcomes over the variables.
+    pub scale: Option<f64>,
+    /// η to begin with, in units of what the model sees (see `outputs`).
     pub noise_std: f64,
-    /// R, L.
+    /// What is maximised to choose a point.
+    pub acquisition: Acquisition,
+    /// R and L of the search in spaces with real parameters.
     pub zoom: Zoom,
-    /// Cap.
+    /// Cap on evaluations of φ^G for an ask in spaces of finite parameters; none searches them by zooming too.
     pub max_evaluations: Option<usize>,
-    /// Outputs.
+    /// What the model sees of outcomes.
     pub outputs: OutputRule,
+    /// Whether points may be asked for again.
+    pub repeats: RepeatRule,
 }
 
 impl Default for TreeGpUcbSettings {
     fn default() -> Self {
-        let mut s = Self::paper();
-        s.outputs = OutputRule::Standardised;
-        s.kernel_learning = KernelLearning {
-            budget: crate::kernel_learning::Budget::Fixed(50),
-            lengthscale_bounds: [0.01, 100.0],
-            scale_bounds: [1e-4, 100.0],
-            noise_std_bounds: Some([1e-3, 1.0]),
-            prior: Some(KernelPrior {
-                lengthscales: PooledPrior { median: 0.5, common_log_std: 0.5, log_std: 0.5 },
-                scales: PooledPrior { median: 0.05, common_log_std: 2.0, log_std: 1.0 },
-                noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
-            }),
-        };
-        s
+        Self {
+            initial_points: 10,
+            learning: Learning::Growth(0.1),
+            tree_learning: TreeLearning::default(),
+            kernel_learning: KernelLearning {
+                budget: Budget::Fixed(50),
+                lengthscale_bounds: [0.01, 100.0],
+                scale_bounds: [1e-5, 100.0],
+                noise_std_bounds: Some([1e-3, 1.0]),
+                prior: Some(KernelPrior {
+                    lengthscales: PooledPrior {
+                        median: 0.4,
+                        common_log_std: 0.3,
+                        log_std: 0.5,
+                    },
+                    scales: PooledPrior {
+                        median: 1.0,
+                        common_log_std: 1.0,
+                        log_std: 1.0,
+                    },
+                    noise_std: PooledPrior {
+                        median: 0.1,
+                        common_log_std: 1.0,
+                        log_std: 0.1,
+                    },
+                }),
+            },
+            family: KernelFamily::Rbf,
+            categorical: Metric::Categorical,
+            lengthscale: 0.3,
+            scale: None,
+            noise_std: 0.1,
+            acquisition: Acquisition::Joint(2.0),
+            zoom: Zoom::default(),
+            max_evaluations: None,
+            outputs: OutputRule::Standardised,
+            repeats: RepeatRule::Avoid,
+        }
     }
 }
 
 impl TreeGpUcbSettings {
-    /// Paper.
+    /// The paper's text: its constants and rules.
     pub fn paper() -> Self {
         Self {
             initial_points: 10,
-            learning_interval: 15,
+            learning: Learning::Every(15),
             tree_learning: TreeLearning::default(),
             kernel_learning: KernelLearning::default(),
             family: KernelFamily::Rbf,
+            categorical: Metric::Numeric,
             lengthscale: 0.1,
-            scale: 0.5,
+            scale: Some(0.5),
             noise_std: 0.1,
+            acquisition: Acquisition::Additive,
             zoom: Zoom::default(),
             max_evaluations: Some(1000),
             outputs: OutputRule::Raw,
+            repeats: RepeatRule::Allow,
+        }
+    }
+
+    /// Refuses settings that make no sense, naming the setting.
+    pub fn validate(&self) -> Result<()> {
+        self.tree_learning.validate()?;
+        self.kernel_learning.validate()?;
+        self.zoom.validate()?;
+        let positive = [
+            ("lengthscale", self.lengthscale),
+            ("scale", self.scale.unwrap_or(1.0)),
+            ("noise_std", self.noise_std),
+        ];
+        for (setting, value) in positive {
+            if !(value > 0.0 && value.is_finite()) {
+                let reason = "it must be positive and finite";
+                return Err(Error::InvalidSetting {
+                    setting,
+                    value: value.to_string(),
+                    reason,
+                });
+            }
+        }
+        match self.learning {
+            Learning::Every(0) => Err(Error::InvalidSetting {
+                setting: "learning",
+                value: "every 0".to_string(),
+                reason: "the interval must be at least 1",
+            }),
+            Learning::Growth(share) if !(share > 0.0) => Err(Error::InvalidSetting {
+                setting: "learning",
+                value: format!("growth {share}"),
+                reason: "the share must be positive",
+            }),
+            _ => match self.acquisition {
+                Acquisition::Joint(kappa) if !(kappa >= 0.0 && kappa.is_finite()) => {
+                    Err(Error::InvalidSetting {
+                        setting: "acquisition",
+                        value: format!("joint {kappa}"),
+                        reason: "κ must be finite and not negative",
+                    })
+                }
+                _ => Ok(()),
+            },
         }
     }
 }
 
-/// The method.
-#[derive(Debug, Clone)]
+/// The parts of an ask, as told to an observer when each begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// TREE-LEARNING.
+    TreeLearning,
+    /// Kernel learning.
+    KernelLearning,
+    /// Conditioning on the data and pending points.
+    Conditioning,
+    /// Maximising the acquisition function.
+    Acquisition,
+    /// The ask is over.
+    Done,
+}
+
+/// Called with each phase of an ask as it begins. The crate has no clock: who wants times takes them here.
+pub type Observer = Arc<dyn Fn(Phase) + Send + Sync>;
+
+/// Tree-GP-UCB, Algorithm 1, one ask at a time.
+#[derive(Clone)]
 pub struct TreeGpUcb {
     space: Space,
     settings: TreeGpUcbSettings,
     data: Dataset,
-    seen: HashSet<Vec<u64>>,
+    seen: Seen,
+    /// What was learned last; before that, the empty forest with the initial parameters and `observations` 0.
     model: Model,
+    /// The model conditioned on its first `model.observations` observations at once and on later ones row by row, so
+    /// that a resumed run has the same bits.
     posterior: Option<AdditivePosterior>,
     evaluations: usize,
+    observer: Option<Observer>,
+}
+
+impl std::fmt::Debug for TreeGpUcb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TreeGpUcb")
+            .field("settings", &self.settings)
+            .field("observations", &self.data.len())
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
 }
 
 impl TreeGpUcb {
-    /// New.
-    pub fn new(space: Space, settings: TreeGpUcbSettings) -> Result<Self> {
+    /// A new run in this space.
+    pub fn new(space: Space, mut settings: TreeGpUcbSettings) -> Result<Self> {
+        settings.validate()?;
         let dimension = space.dimension();
-        let mut kernel =
-            Kernel::uniform(settings.family, dimension, settings.lengthscale, settings.scale);
-        for d in 0..dimension {
-            if settings.outputs == OutputRule::Standardised && space.is_categorical(d) {
-                kernel.metrics[d] = Metric::Categorical;
-            }
+        let scale = settings.scale.unwrap_or(1.0 / dimension as f64);
+        if let Some(prior) = &mut settings.kernel_learning.prior {
+            prior.scales.median *= scale;
+        }
+        let mut kernel = Kernel::uniform(settings.family, dimension, settings.lengthscale, scale);
+        for d in (0..dimension).filter(|&d| space.is_categorical(d)) {
+            kernel.metrics[d] = settings.categorical;
         }
         let forest = Forest::empty(dimension);
+        let components = forest.components();
         let model = Model {
+            forest,
             prior: AdditivePrior {
-                components: forest.components(),
+                components,
                 kernel,
                 noise_std: settings.noise_std,
             },
-            forest,
             outputs: OutputMap::identity(),
             observations: 0,
-            log_likelihood: f64::NAN,
+            log_likelihood: 0.0,
             edge_frequencies: Vec::new(),
         };
         Ok(Self {
             data: Dataset::empty(dimension),
-            seen: HashSet::new(),
+            seen: Seen::default(),
             space,
             settings,
             model,
             posterior: None,
             evaluations: 0,
+            observer: None,
         })
     }
 
+    /// Has `observer` called at the beginning of each phase of every ask.
+    pub fn with_observer(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// The observations so far.
+    pub fn data(&self) -> &Dataset {
+        &self.data
+    }
+
+    /// The posterior of the present model given all observations; predictions are on the model's scale of outcomes
+    /// (`model.outputs` maps them back).
+    pub fn posterior(&mut self) -> Result<&AdditivePosterior> {
+        let y = self.model_outcomes();
+        let mut posterior = match self.posterior.take() {
+            Some(posterior) => posterior,
+            None => {
+                let n = self.model.observations;
+                self.model
+                    .prior
+                    .condition(&self.data.with_outcomes(n, y[..n].to_vec()))?
+            }
+        };
+        for (a, &y) in y.iter().enumerate().skip(posterior.len()) {
+            posterior.append(&self.data.point(a), y)?;
+        }
+        Ok(self.posterior.insert(posterior))
+    }
+
+    fn model_outcomes(&self) -> Vec<f64> {
+        self.data
+            .outcomes()
+            .iter()
+            .map(|&y| self.model.outputs.apply(y))
+            .collect()
+    }
+
+    fn observe(&self, phase: Phase) {
+        if let Some(observer) = &self.observer {
+            observer(phase);
+        }
+    }
+
+    /// Alg. 1, line 3. With several workers the number of observations may jump over a multiple of C.
+    fn learning_is_due(&self) -> bool {
+        let (n, learned) = (self.data.len(), self.model.observations);
+        match self.settings.learning {
+            Learning::Every(interval) => (n + 1) / interval > (learned + 1) / interval,
+            Learning::Growth(share) => n > learned && n as f64 >= learned as f64 * (1.0 + share),
+        }
+    }
+
+    /// Alg. 1, line 4, and Θ after it: a new model from all observations.
     fn learn(&mut self, stream: &Stream) -> Result<()> {
         let n = self.data.len();
         let outputs = OutputMap::fit(self.settings.outputs, self.data.outcomes());
-        let y = self.data.outcomes().iter().map(|&y| outputs.apply(y)).collect();
+        let y = self
+            .data
+            .outcomes()
+            .iter()
+            .map(|&y| outputs.apply(y))
+            .collect();
         let data = self.data.with_outcomes(n, y);
-        let kernel = self.model.prior.kernel.clone();
-        let mut score = StructureScore::new(&kernel, self.model.prior.noise_std, &data)?;
+        let AdditivePrior {
+            kernel, noise_std, ..
+        } = self.model.prior.clone();
+
+        self.observe(Phase::TreeLearning);
+        let mut score = StructureScore::new(&kernel, noise_std, &data)?;
         let learned = tree_learning(
             &self.model.forest,
-            |forest| Ok(score.log_likelihood(forest.components()).unwrap_or(f64::NEG_INFINITY)),
+            // A structure whose likelihood cannot be computed is never chosen over one whose can.
+            |forest| {
+                Ok(score
+                    .log_likelihood(forest.components())
+                    .unwrap_or(f64::NEG_INFINITY))
+            },
             &self.settings.tree_learning,
             &mut stream.generator(Purpose::Structure),
         )?;
+
+        self.observe(Phase::KernelLearning);
+        let components = learned.forest.components();
         let start = AdditivePrior {
-            components: learned.forest.components(),
-            kernel: kernel.clone(),
-            noise_std: self.model.prior.noise_std,
+            components,
+            kernel,
+            noise_std,
         };
-        let result = kernel_learning(&start, &data, &self.settings.kernel_learning)?;
+        let prior = kernel_learning(&start, &data, &self.settings.kernel_learning)?.prior;
+        let posterior = prior.condition(&data)?;
         self.model = Model {
             forest: learned.forest,
-            prior: result.prior,
+            prior,
             outputs,
             observations: n,
-            log_likelihood: learned.log_likelihood,
+            log_likelihood: posterior.log_likelihood(),
             edge_frequencies: learned.edge_frequencies,
         };
-        self.posterior = None;
+        self.posterior = Some(posterior);
         Ok(())
     }
 
-    fn refresh(&mut self) -> Result<&AdditivePosterior> {
-        let y: Vec<f64> = self.data.outcomes().iter().map(|&y| self.model.outputs.apply(y)).collect();
-        let mut posterior = match self.posterior.take() {
-            Some(p) => p,
-            None => {
-                let n = self.model.observations;
-                self.model.prior.condition(&self.data.with_outcomes(n, y[..n].to_vec()))?
-            }
-        };
-        for a in posterior.len()..self.data.len() {
-            posterior.append(&self.data.point(a), y[a])?;
+    /// Alg. 1, lines 3 to 6.
+    fn model_based(&mut self, pending: &[Point], stream: &Stream) -> Result<Point> {
+        if self.learning_is_due() {
+            self.learn(stream)?;
         }
-        Ok(self.posterior.insert(posterior))
+        self.observe(Phase::Conditioning);
+        let t = self.data.len() + pending.len() + 1;
+        let with_pending;
+        self.posterior()?;
+        let posterior = match &self.posterior {
+            Some(posterior) if pending.is_empty() => posterior,
+            Some(posterior) => {
+                with_pending = posterior.with_pending(pending)?;
+                &with_pending
+            }
+            None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
+        };
+        self.observe(Phase::Acquisition);
+        let maximum = self.maximize_acquisition(posterior, t, stream)?;
+        let mut point = maximum.point;
+        if self.settings.repeats == RepeatRule::Avoid {
+            let kappa = match self.settings.acquisition {
+                Acquisition::Additive => beta(t).sqrt(),
+                Acquisition::Joint(kappa) => kappa,
+            };
+            let score = |points: &[Point]| {
+                let joint = posterior.joint_many(points)?;
+                Ok(joint
+                    .iter()
+                    .map(|n| n.mean + kappa * n.variance.sqrt())
+                    .collect())
+            };
+            let seen = self.seen.with(pending);
+            let mut rng = stream.generator(Purpose::Repeat);
+            point = seen.replace(point, &self.space, score, &mut rng)?;
+        }
+        self.evaluations += maximum.evaluations;
+        self.space.check(&point)?;
+        Ok(point)
+    }
+
+    fn maximize_acquisition(
+        &self,
+        posterior: &AdditivePosterior,
+        t: usize,
+        stream: &Stream,
+    ) -> Result<Maximum> {
+        let (space, settings) = (&self.space, &self.settings);
+        let mut rng = stream.generator(Purpose::Zoom);
+        match settings.acquisition {
+            Acquisition::Joint(kappa) => maximize_joint_ucb(posterior, space, kappa, &mut rng),
+            Acquisition::Additive => {
+                let ucb = Ucb {
+                    posterior,
+                    beta: beta(t),
+                };
+                match settings.max_evaluations {
+                    Some(cap) if space.size().is_some() => {
+                        msg_passing_capped(&ucb, space, cap, &mut rng)
+                    }
+                    _ => msg_passing_continuous(&ucb, space, settings.zoom, &mut rng),
+                }
+            }
+        }
+    }
+
+    /// A uniform point, new if it has to be.
+    fn random_point(&self, pending: &[Point], stream: &Stream) -> Result<Point> {
+        let mut rng = stream.generator(Purpose::Initial);
+        match self.settings.repeats {
+            RepeatRule::Allow => Ok(self.space.sample(&mut rng)),
+            RepeatRule::Avoid => self.seen.with(pending).any_new(&self.space, &mut rng),
+        }
     }
 }
 
 impl Optimizer for TreeGpUcb {
     fn ask(&mut self, pending: &[Point], stream: &Stream) -> Result<Point> {
+        for point in pending {
+            self.space.check(point)?;
+        }
+        if self.settings.repeats == RepeatRule::Avoid {
+            self.seen.with(pending).check_exhausted(&self.space)?;
+        }
         let n = self.data.len();
-        if n + pending.len() < self.settings.initial_points || n == 0 {
-            return Ok(self.space.sample(&mut stream.generator(Purpose::Initial)));
+        if n == 0 || n + pending.len() < self.settings.initial_points {
+            return self.random_point(pending, stream);
         }
-        let c = self.settings.learning_interval;
-        if (n + 1) / c > (self.model.observations + 1) / c {
-            self.learn(stream)?;
-        }
-        let zoom = self.settings.zoom;
-        let cap = self.settings.max_evaluations;
-        let space = self.space.clone();
-        let posterior = self.refresh()?;
-        let ucb = Ucb { posterior, beta: beta(n) };
-        let mut rng = stream.generator(Purpose::Zoom);
-        let maximum = match (space.size(), cap) {
-            (Some(_), Some(cap)) => msg_passing_capped(&ucb, &space, cap, &mut rng)?,
-            _ => msg_passing_continuous(&ucb, &space, zoom, &mut rng)?,
-        };
-        self.evaluations += maximum.evaluations;
-        Ok(maximum.point)
+        // Whatever the data have done to the numbers, an ask has an answer.
+        let asked = self.model_based(pending, stream);
+        let point = asked.or_else(|_| self.random_point(pending, stream));
+        self.observe(Phase::Done);
+        point
     }
 
     fn tell(&mut self, point: Point, outcome: f64) -> Result<()> {
         self.space.check(&point)?;
         self.data.push(&point, outcome)?;
+        self.seen.insert(&point);
         Ok(())
     }
 
     fn model(&self) -> Option<&Model> {
-        Some(&self.model)
+        Some(&self.model).filter(|model| model.observations > 0)
+    }
+
+    fn resume(&mut self, model: Model) -> Result<()> {
+        let dimension = self.space.dimension();
+        model.prior.validate()?;
+        for (what, found) in [
+            ("the model's forest", model.forest.dimension()),
+            ("the model's kernel", model.prior.kernel.dimension()),
+        ] {
+            if found != dimension {
+                return Err(Error::WrongDimension {
+                    what,
+                    expected: dimension,
+                    found,
+                });
+            }
+        }
+        if model.observations > self.data.len() {
+            return Err(Error::InvalidSetting {
+                setting: "model.observations",
+                value: model.observations.to_string(),
+                reason: "the model was learned from more observations than have been told",
+            });
+        }
+        self.model = model;
+        self.posterior = None;
+        Ok(())
     }
 
     fn evaluations(&self) -> usize {
