@@ -33,13 +33,8 @@ const SAMPLES: u32 = 30;
 const MAX_TIME: Duration = Duration::from_secs(3);
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(1)
-        .build_global()?;
-    divan::Divan::from_args()
-        .sample_count(SAMPLES)
-        .max_time(MAX_TIME)
-        .main();
+    rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
+    divan::Divan::from_args().sample_count(SAMPLES).max_time(MAX_TIME).main();
     Ok(())
 }
 
@@ -79,15 +74,10 @@ fn tabulate(bencher: Bencher, (n, dimension): (usize, usize)) {
 fn gradient(bencher: Bencher, (n, dimension): (usize, usize)) {
     let mut problem = valid(Problem::new(n, dimension));
     let data = problem.data.clone();
-    bencher
-        .with_inputs(|| problem.next_prior())
-        .bench_local_refs(|prior| {
-            let posterior = valid(prior.condition(&data));
-            (
-                posterior.log_likelihood(),
-                posterior.log_likelihood_gradient(),
-            )
-        });
+    bencher.with_inputs(|| problem.next_prior()).bench_local_refs(|prior| {
+        let posterior = valid(prior.condition(&data));
+        (posterior.log_likelihood(), posterior.log_likelihood_gradient())
+    });
 }
 
 /// One more observation. Making room for it, which happens once in many times, is not included.
@@ -95,12 +85,12 @@ fn gradient(bencher: Bencher, (n, dimension): (usize, usize)) {
 fn append(bencher: Bencher, (n, dimension): (usize, usize)) {
     let mut problem = valid(Problem::new(n, dimension));
     let posterior = valid(problem.posterior());
-    bencher
-        .with_inputs(|| (posterior.clone(), problem.next_point()))
-        .bench_local_values(|(mut posterior, point)| {
+    bencher.with_inputs(|| (posterior.clone(), problem.next_point())).bench_local_values(
+        |(mut posterior, point)| {
             valid(posterior.append(black_box(&point), 0.0));
             posterior
-        });
+        },
+    );
 }
 
 /// The maximum of given tables; n does not matter.
@@ -113,13 +103,7 @@ fn msg_passing(bencher: Bencher, dimension: usize) {
         .with_inputs(|| {
             let grid = valid(problem.next_grid(GRID_SIZE));
             let tables = valid(posterior.tabulate(&grid)).means;
-            (
-                Tables {
-                    components: components.clone(),
-                    tables,
-                },
-                grid,
-            )
+            (Tables { components: components.clone(), tables }, grid)
         })
         .bench_local_refs(|(phi, grid)| valid(msg_passing_discrete(phi, grid)));
 }

@@ -89,10 +89,7 @@ fn waited() -> Answer<Duration> {
         return Ok(Duration::ZERO);
     }
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let nanoseconds = statistics
-        .split_whitespace()
-        .nth(1)
-        .ok_or("no scheduler statistics")?;
+    let nanoseconds = statistics.split_whitespace().nth(1).ok_or("no scheduler statistics")?;
     Ok(Duration::from_nanos(nanoseconds.parse()?))
 }
 
@@ -141,9 +138,7 @@ fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> 
             let mut score = StructureScore::new(&kernel, NOISE_STD, &data)?;
             score.log_likelihood(problem.tree.components())?;
             let trees = || -> Answer<Vec<_>> {
-                Ok((0..CALLS)
-                    .map(|_| problem.next_tree())
-                    .collect::<Result<_, _>>()?)
+                Ok((0..CALLS).map(|_| problem.next_tree()).collect::<Result<_, _>>()?)
             };
             measure(repeats, CALLS, trees, |trees| {
                 let mut sum = 0.0;
@@ -156,12 +151,7 @@ fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> 
         ("condition", &[n, d]) => {
             let mut problem = Problem::new(n, d)?;
             let data = problem.data.clone();
-            measure(
-                repeats,
-                1,
-                || Ok(problem.next_prior()),
-                |prior| Ok(prior.condition(&data)?),
-            )
+            measure(repeats, 1, || Ok(problem.next_prior()), |prior| Ok(prior.condition(&data)?))
         }
         ("append", &[n, d]) => {
             let mut problem = Problem::new(n, d)?;
@@ -180,12 +170,7 @@ fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> 
         ("tabulate", &[n, d, r]) => {
             let mut problem = Problem::new(n, d)?;
             let posterior = problem.posterior()?;
-            measure(
-                repeats,
-                1,
-                || Ok(problem.next_grid(r)?),
-                |grid| Ok(posterior.tabulate(&grid)?),
-            )
+            measure(repeats, 1, || Ok(problem.next_grid(r)?), |grid| Ok(posterior.tabulate(&grid)?))
         }
         ("max_sum", &[n, d, r]) => {
             let mut problem = Problem::new(n, d)?;
@@ -194,17 +179,9 @@ fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> 
             let prepare = || {
                 let grid = problem.next_grid(r)?;
                 let tables = posterior.tabulate(&grid)?.means;
-                Ok((
-                    Tables {
-                        components: components.clone(),
-                        tables,
-                    },
-                    grid,
-                ))
+                Ok((Tables { components: components.clone(), tables }, grid))
             };
-            measure(repeats, 1, prepare, |(phi, grid)| {
-                Ok(msg_passing_discrete(&phi, &grid)?)
-            })
+            measure(repeats, 1, prepare, |(phi, grid)| Ok(msg_passing_discrete(&phi, &grid)?))
         }
         ("ask", &[n, d]) => {
             let posterior = Problem::new(n, d)?.posterior()?;
@@ -215,25 +192,14 @@ fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> 
                 Ok(Stream::new(1, trial).generator(Purpose::Zoom))
             };
             measure(repeats, 1, generator, |mut rng| {
-                let ucb = Ucb {
-                    posterior: &posterior,
-                    beta: beta(n),
-                };
-                Ok(msg_passing_continuous(
-                    &ucb,
-                    &space,
-                    Zoom::default(),
-                    &mut rng,
-                )?)
+                let ucb = Ucb { posterior: &posterior, beta: beta(n) };
+                Ok(msg_passing_continuous(&ucb, &space, Zoom::default(), &mut rng)?)
             })
         }
         ("learn" | "learn_growth", &[n, d, samples]) => {
             let mut problem = Problem::new(n, d)?;
             let (kernel, data) = (problem.kernel.clone(), problem.data.clone());
-            let config = TreeLearning {
-                samples,
-                ..TreeLearning::default()
-            };
+            let config = TreeLearning { samples, ..TreeLearning::default() };
             let mut trial = 0;
             let prepare = || {
                 trial += 1;
@@ -263,10 +229,7 @@ fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> 
                 || Ok(problem.next_prior()),
                 |prior| {
                     let posterior = prior.condition(&data)?;
-                    Ok((
-                        posterior.log_likelihood(),
-                        posterior.log_likelihood_gradient(),
-                    ))
+                    Ok((posterior.log_likelihood(), posterior.log_likelihood_gradient()))
                 },
             )
         }
@@ -274,9 +237,7 @@ fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> 
             let mut problem = Problem::new(n, d)?;
             let data = problem.data.clone();
             let posterior = || Ok(problem.next_prior().condition(&data)?);
-            measure(repeats, 1, posterior, |posterior| {
-                Ok(posterior.log_likelihood_gradient())
-            })
+            measure(repeats, 1, posterior, |posterior| Ok(posterior.log_likelihood_gradient()))
         }
         _ => Err(format!("unknown quantity {quantity:?} with {} sizes", sizes.len()).into()),
     }
@@ -290,10 +251,7 @@ fn parse(name: &str) -> Answer<(&str, Vec<usize>, usize)> {
         threads = count.parse()?;
         parts.pop();
     }
-    let sizes = parts[1..]
-        .iter()
-        .map(|size| size.parse())
-        .collect::<Result<Vec<usize>, _>>()?;
+    let sizes = parts[1..].iter().map(|size| size.parse()).collect::<Result<Vec<usize>, _>>()?;
     let least = [1, 2, 1]; // observations, variables, the rest
     if threads == 0 || sizes.iter().zip(least).any(|(&size, least)| size < least) {
         return Err(format!("{name}: too small").into());
@@ -306,9 +264,7 @@ fn time(name: &str, repeats: usize) -> Answer<Value> {
         return Err("repeats must be at least 1".into());
     }
     let (quantity, sizes, threads) = parse(name)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     // Everything runs inside of the pool, so that one thread means one thread.
     let mut seconds = pool.install(|| seconds(quantity, &sizes, repeats))?;
     seconds.sort_by(f64::total_cmp);

@@ -91,8 +91,7 @@ fn rbf_factor() -> Matrix {
             let distance = (a - b) as f64 / (LEVELS - 1) as f64 / LENGTHSCALE;
             let mut value = (-0.5 * distance * distance).exp() + if a == b { 1e-9 } else { 0.0 };
             value -= (0..b).map(|k| l.at(a, k) * l.at(b, k)).sum::<f64>();
-            l.0[a * LEVELS + b] =
-                if a == b { value.max(1e-12).sqrt() } else { value / l.at(b, b) };
+            l.0[a * LEVELS + b] = if a == b { value.max(1e-12).sqrt() } else { value / l.at(b, b) };
         }
     }
     l
@@ -158,7 +157,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let checkpoints: Vec<usize> = [100, 200, 300].into_iter().filter(|&t| t <= trials).collect();
     let heading: Vec<String> = checkpoints.iter().map(|t| format!("t={t}")).collect();
     let heading = heading.join(" / ");
-    println!("| method | regret at {heading} | F1 at {heading} | regret of each seed at the end | seconds a run |");
+    println!(
+        "| method | regret at {heading} | F1 at {heading} | regret of each seed at the end | seconds a run |"
+    );
     println!("| --- | --- | --- | --- | --- |");
     let mut all = serde_json::Map::new();
     for method in methods.split(',') {
@@ -171,7 +172,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 traces.iter().map(|trace| pick(trace)[INITIAL + t - 1]).sum::<f64>()
                     / traces.len() as f64
             };
-            let means: Vec<String> = checkpoints.iter().map(|&t| format!("{:.2}", mean(t))).collect();
+            let means: Vec<String> =
+                checkpoints.iter().map(|&t| format!("{:.2}", mean(t))).collect();
             means.join(" / ")
         };
         let ends: Vec<String> = traces

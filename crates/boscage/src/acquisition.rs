@@ -81,12 +81,9 @@ mod tests {
 
     #[test]
     fn beta_is_half_the_log_of_2t() {
-        for (t, want) in [
-            (1, 0.346_573_590_279_972_65),
-            (2, LN_2),
-            (50, LN_10),
-            (1000, 3.800_451_229_771_041),
-        ] {
+        for (t, want) in
+            [(1, 0.346_573_590_279_972_65), (2, LN_2), (50, LN_10), (1000, 3.800_451_229_771_041)]
+        {
             assert!((beta(t) - want).abs() < 1e-15, "β_{t} = {}", beta(t));
         }
         // Before the first observation there is nothing to trade off; it must not be −∞.
@@ -102,9 +99,7 @@ mod tests {
         };
         let mut data = Dataset::empty(3);
         for a in 0..9 {
-            let x = (0..3)
-                .map(|i| (0.618 * f64::from(a) + 0.27 * f64::from(i)).fract())
-                .collect();
+            let x = (0..3).map(|i| (0.618 * f64::from(a) + 0.27 * f64::from(i)).fract()).collect();
             data.push(&Point(x), f64::from(a).sin()).unwrap();
         }
         prior.condition(&data).unwrap()
@@ -113,18 +108,11 @@ mod tests {
     #[test]
     fn ucb_is_mean_plus_root_beta_standard_deviations() {
         let posterior = posterior();
-        let axes = vec![
-            vec![0.1, 0.7],
-            vec![0.2, 0.5, 0.9],
-            vec![0.0, 0.4, 0.6, 1.0],
-        ];
+        let axes = vec![vec![0.1, 0.7], vec![0.2, 0.5, 0.9], vec![0.0, 0.4, 0.6, 1.0]];
         let grid = Grid::new(axes.clone()).unwrap();
         let tables = posterior.tabulate(&grid).unwrap();
         for beta in [0.0, 0.5, 2.3, 100.0] {
-            let ucb = Ucb {
-                posterior: &posterior,
-                beta,
-            };
+            let ucb = Ucb { posterior: &posterior, beta };
             assert_eq!(ucb.components(), &posterior.prior().components);
             let phi = ucb.tabulate(&grid).unwrap();
             assert_eq!(phi.iter().map(Vec::len).collect::<Vec<_>>(), [2, 6, 12]);
@@ -141,10 +129,7 @@ mod tests {
             assert!((phi[2][2 * 4 + 2] - want).abs() < 1e-12);
         }
         // A negative β is none at all.
-        let none = Ucb {
-            posterior: &posterior,
-            beta: -1.0,
-        };
+        let none = Ucb { posterior: &posterior, beta: -1.0 };
         assert_eq!(none.tabulate(&grid).unwrap(), tables.means);
         let short = Grid::new(axes[..2].to_vec()).unwrap();
         assert!(none.tabulate(&short).is_err());
@@ -154,9 +139,7 @@ mod tests {
     fn posterior_mean_is_ucb_without_uncertainty() {
         let posterior = posterior();
         let grid = Grid::new(vec![vec![0.1, 0.7], vec![0.2, 0.5, 0.9], vec![0.0, 0.4]]).unwrap();
-        let mean = PosteriorMean {
-            posterior: &posterior,
-        };
+        let mean = PosteriorMean { posterior: &posterior };
         let want = posterior.tabulate(&grid).unwrap().means;
         assert_eq!(mean.components(), &posterior.prior().components);
         for (got, want) in mean.tabulate(&grid).unwrap().iter().zip(&want) {

@@ -41,10 +41,7 @@ pub struct Dataset {
 impl Dataset {
     /// No observations of points with this many coordinates.
     pub fn empty(dimension: usize) -> Self {
-        Self {
-            x: vec![Vec::new(); dimension],
-            y: Vec::new(),
-        }
+        Self { x: vec![Vec::new(); dimension], y: Vec::new() }
     }
 
     /// Adds an observation.
@@ -97,10 +94,7 @@ impl Dataset {
 
     /// The first n observations with other outcomes.
     pub(crate) fn with_outcomes(&self, n: usize, y: Vec<f64>) -> Self {
-        Self {
-            x: self.x.iter().map(|column| column[..n].to_vec()).collect(),
-            y,
-        }
+        Self { x: self.x.iter().map(|column| column[..n].to_vec()).collect(), y }
     }
 }
 
@@ -144,10 +138,7 @@ impl AdditivePrior {
 
     /// κ(x, x): the prior variance of the whole sum, the same at every point.
     pub fn variance(&self) -> f64 {
-        self.components
-            .iter()
-            .map(|g| self.kernel.amplitude(g))
-            .sum()
+        self.components.iter().map(|g| self.kernel.amplitude(g)).sum()
     }
 }
 
@@ -163,11 +154,7 @@ fn check_finite(point: &Point) -> Result<()> {
 }
 
 fn check_outcome(y: f64) -> Result<()> {
-    if y.is_finite() {
-        Ok(())
-    } else {
-        Err(Error::InvalidOutcome { value: y })
-    }
+    if y.is_finite() { Ok(()) } else { Err(Error::InvalidOutcome { value: y }) }
 }
 
 fn check_noise(noise_std: f64) -> Result<()> {
@@ -197,11 +184,7 @@ pub(crate) fn check_data(kernel: &Kernel, data: &Dataset) -> Result<()> {
     if found == expected {
         Ok(())
     } else {
-        Err(Error::WrongDimension {
-            what: "the data",
-            expected,
-            found,
-        })
+        Err(Error::WrongDimension { what: "the data", expected, found })
     }
 }
 
@@ -290,15 +273,9 @@ impl AdditivePosterior {
     fn append_row(&mut self, point: &Point) -> Result<()> {
         self.check(point)?;
         let kernel = &self.prior.kernel;
-        let row = self
-            .inputs
-            .covariances(kernel, &self.prior.components, &point.0);
+        let row = self.inputs.covariances(kernel, &self.prior.components, &point.0);
         let noise = self.prior.noise_std * self.prior.noise_std;
-        if self
-            .factor
-            .append(&row, self.prior.variance() + noise)
-            .is_err()
-        {
+        if self.factor.append(&row, self.prior.variance() + noise).is_err() {
             // The new row is a combination of the others to working precision: factor afresh, with jitter.
             let mut inputs = self.inputs.clone();
             inputs.push(kernel, &point.0);
@@ -396,18 +373,11 @@ impl AdditivePosterior {
     /// Mean and variance of one component at a point: eq. (gp-posterior).
     pub fn component(&self, component: usize, point: &Point) -> Result<Normal> {
         self.check(point)?;
-        let component =
-            self.prior
-                .components
-                .get(component)
-                .ok_or_else(|| Error::InvalidStructure {
-                    reason: format!("there is no component {component}"),
-                })?;
-        let covariances = self.inputs.covariances(
-            &self.prior.kernel,
-            std::slice::from_ref(component),
-            &point.0,
-        );
+        let component = self.prior.components.get(component).ok_or_else(|| {
+            Error::InvalidStructure { reason: format!("there is no component {component}") }
+        })?;
+        let covariances =
+            self.inputs.covariances(&self.prior.kernel, std::slice::from_ref(component), &point.0);
         Ok(self.normal(covariances, self.prior.kernel.amplitude(component)))
     }
 
@@ -415,8 +385,7 @@ impl AdditivePosterior {
     pub fn joint(&self, point: &Point) -> Result<Normal> {
         self.check(point)?;
         let covariances =
-            self.inputs
-                .covariances(&self.prior.kernel, &self.prior.components, &point.0);
+            self.inputs.covariances(&self.prior.kernel, &self.prior.components, &point.0);
         Ok(self.normal(covariances, self.prior.variance()))
     }
 
@@ -433,9 +402,7 @@ impl AdditivePosterior {
         let kernel = &self.prior.kernel;
         let n = self.len();
         let factors = self.inputs.factors(kernel, &point.0);
-        let covariances = self
-            .inputs
-            .covariances(kernel, &self.prior.components, &point.0);
+        let covariances = self.inputs.covariances(kernel, &self.prior.components, &point.0);
         // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
         let mut solved = covariances.clone();
         self.factor.forward_solve(&mut solved);
@@ -458,33 +425,21 @@ impl AdditivePosterior {
                 simd::add_scaled(&mut others[i], 1.0, &product);
             }
         }
-        for (i, others) in others
-            .iter()
-            .enumerate()
-            .filter(|(_, others)| !others.is_empty())
-        {
+        for (i, others) in others.iter().enumerate().filter(|(_, others)| !others.is_empty()) {
             let at = kernel.scaled(i, point.0[i]);
             kernel.point_slope(i, self.inputs.column(i), at, &mut slope);
             simd::multiply(&mut slope, others);
             mean_gradient[i] = simd::dot(&slope, &self.alpha);
             variance_gradient[i] = -2.0 * simd::dot(&slope, &solved);
         }
-        Ok(JointGradient {
-            normal: Normal { mean, variance },
-            mean_gradient,
-            variance_gradient,
-        })
+        Ok(JointGradient { normal: Normal { mean, variance }, mean_gradient, variance_gradient })
     }
 
     fn check(&self, point: &Point) -> Result<()> {
         let expected = self.prior.kernel.dimension();
         if point.0.len() != expected {
             let found = point.0.len();
-            return Err(Error::WrongDimension {
-                what: "the point",
-                expected,
-                found,
-            });
+            return Err(Error::WrongDimension { what: "the point", expected, found });
         }
         check_finite(point)
     }
@@ -502,9 +457,7 @@ impl AdditivePosterior {
             ));
         }
         let columns = |block: &[f64], f: &dyn Fn(&[f64]) -> f64| -> Vec<f64> {
-            (0..points.len())
-                .map(|c| f(&block[c * n..(c + 1) * n]))
-                .collect()
+            (0..points.len()).map(|c| f(&block[c * n..(c + 1) * n])).collect()
         };
         let means = columns(&block, &|k| simd::dot(k, &self.alpha));
         self.factor.forward_solve_columns(&mut block, points.len());
@@ -550,12 +503,7 @@ impl AdditivePosterior {
             });
             Some(values.collect())
         };
-        Ok(self
-            .prior
-            .components
-            .par_iter()
-            .map(|c| table(c).unwrap_or_default())
-            .collect())
+        Ok(self.prior.components.par_iter().map(|c| table(c).unwrap_or_default()).collect())
     }
 
     /// e_i(value, X) for every variable and every value on its axis.
@@ -583,63 +531,50 @@ impl AdditivePosterior {
         let components = &self.prior.components;
         let mut starts = vec![0];
         for component in components {
-            let size: usize = component
-                .variables()
-                .iter()
-                .map(|&i| grid.axis(i).len())
-                .product();
+            let size: usize = component.variables().iter().map(|&i| grid.axis(i).len()).product();
             starts.push(starts[starts.len() - 1] + size);
         }
         let total = starts[components.len()];
         let mut values = vec![(0.0, 0.0); total];
         // Blocks are cut the same way whatever the number of threads.
-        values
-            .par_chunks_mut(TABLE_BLOCK)
-            .enumerate()
-            .for_each_init(
-                || vec![0.0; n * TABLE_BLOCK],
-                |columns, (block, values)| {
-                    let columns = &mut columns[..n * values.len()];
-                    let first = block * TABLE_BLOCK;
-                    let mut g = starts.partition_point(|&start| start <= first) - 1;
-                    for (offset, value) in values.iter_mut().enumerate() {
-                        while first + offset >= starts[g + 1] {
-                            g += 1;
-                        }
-                        let amplitude = kernel.amplitude(&components[g]);
-                        let column = &mut columns[offset * n..(offset + 1) * n];
-                        let factor = |i: usize, r: usize| &factors[i][r * n..(r + 1) * n];
-                        let mut entry = first + offset - starts[g];
-                        if let [i, j] = *components[g].variables() {
-                            let last = grid.axis(j).len();
-                            let (r, s) = (entry / last, entry % last);
-                            simd::scaled_product(amplitude, factor(i, r), factor(j, s), column);
-                        } else {
-                            column.fill(amplitude);
-                            for &i in components[g].variables().iter().rev() {
-                                let size = grid.axis(i).len();
-                                simd::multiply(column, factor(i, entry % size));
-                                entry /= size;
-                            }
-                        }
-                        *value = (simd::dot(column, &self.alpha), amplitude);
+        values.par_chunks_mut(TABLE_BLOCK).enumerate().for_each_init(
+            || vec![0.0; n * TABLE_BLOCK],
+            |columns, (block, values)| {
+                let columns = &mut columns[..n * values.len()];
+                let first = block * TABLE_BLOCK;
+                let mut g = starts.partition_point(|&start| start <= first) - 1;
+                for (offset, value) in values.iter_mut().enumerate() {
+                    while first + offset >= starts[g + 1] {
+                        g += 1;
                     }
-                    self.factor.forward_solve_columns(columns, values.len());
-                    for (value, column) in values.iter_mut().zip(columns.chunks_exact(n.max(1))) {
-                        value.1 = (value.1 - simd::dot(column, column)).max(0.0);
+                    let amplitude = kernel.amplitude(&components[g]);
+                    let column = &mut columns[offset * n..(offset + 1) * n];
+                    let factor = |i: usize, r: usize| &factors[i][r * n..(r + 1) * n];
+                    let mut entry = first + offset - starts[g];
+                    if let [i, j] = *components[g].variables() {
+                        let last = grid.axis(j).len();
+                        let (r, s) = (entry / last, entry % last);
+                        simd::scaled_product(amplitude, factor(i, r), factor(j, s), column);
+                    } else {
+                        column.fill(amplitude);
+                        for &i in components[g].variables().iter().rev() {
+                            let size = grid.axis(i).len();
+                            simd::multiply(column, factor(i, entry % size));
+                            entry /= size;
+                        }
                     }
-                },
-            );
+                    *value = (simd::dot(column, &self.alpha), amplitude);
+                }
+                self.factor.forward_solve_columns(columns, values.len());
+                for (value, column) in values.iter_mut().zip(columns.chunks_exact(n.max(1))) {
+                    value.1 = (value.1 - simd::dot(column, column)).max(0.0);
+                }
+            },
+        );
         let table = |pick: fn(&(f64, f64)) -> f64| -> Vec<Vec<f64>> {
-            starts
-                .windows(2)
-                .map(|w| values[w[0]..w[1]].iter().map(pick).collect())
-                .collect()
+            starts.windows(2).map(|w| values[w[0]..w[1]].iter().map(pick).collect()).collect()
         };
-        Ok(ComponentTables {
-            means: table(|v| v.0),
-            variances: table(|v| v.1),
-        })
+        Ok(ComponentTables { means: table(|v| v.0), variances: table(|v| v.1) })
     }
 }
 
@@ -702,8 +637,7 @@ impl<'a> StructureScore<'a> {
             .map(|(component, sign)| (component, sign * self.kernel.amplitude(component)))
             .collect();
         candidate.1.copy_from(&base.1);
-        self.inputs
-            .add_to_gram(self.kernel, &changes, &mut candidate.1);
+        self.inputs.add_to_gram(self.kernel, &changes, &mut candidate.1);
         candidate.0 = components;
         self.factor.refactor(&candidate.1, self.noise_variance)?;
         Ok(log_likelihood(&self.factor, self.y))

@@ -32,10 +32,7 @@ pub(crate) struct Lower {
 
 impl Lower {
     pub(crate) fn zeros(n: usize) -> Self {
-        Self {
-            n,
-            values: vec![0.0; n * n],
-        }
+        Self { n, values: vec![0.0; n * n] }
     }
 
     pub(crate) fn n(&self) -> usize {
@@ -86,12 +83,7 @@ impl Factor {
         let n = matrix.n;
         // Room for a few dozen appended rows, so that most appends move nothing.
         let stride = n + 32;
-        let mut factor = Self {
-            n,
-            stride,
-            values: vec![0.0; stride * stride],
-            jitter: 0.0,
-        };
+        let mut factor = Self { n, stride, values: vec![0.0; stride * stride], jitter: 0.0 };
         factor.refactor(matrix, diagonal)?;
         Ok(factor)
     }
@@ -100,12 +92,7 @@ impl Factor {
     pub(crate) fn refactor(&mut self, matrix: &Lower, diagonal: f64) -> Result<()> {
         let n = matrix.n;
         if self.stride < n {
-            *self = Self {
-                n,
-                stride: n + 32,
-                values: vec![0.0; (n + 32) * (n + 32)],
-                jitter: 0.0,
-            };
+            *self = Self { n, stride: n + 32, values: vec![0.0; (n + 32) * (n + 32)], jitter: 0.0 };
         }
         self.n = n;
         let mean = if n == 0 {
@@ -155,6 +142,7 @@ impl Factor {
         Err(Error::NotPositiveDefinite { pivot: failed })
     }
 
+    #[cfg(test)]
     #[cfg(test)]
     pub(crate) fn n(&self) -> usize {
         self.n
@@ -273,11 +261,7 @@ mod tests {
     }
 
     fn l(factor: &Factor, a: usize, b: usize) -> f64 {
-        if a < b {
-            0.0
-        } else {
-            factor.values[b * factor.stride + a]
-        }
+        if a < b { 0.0 } else { factor.values[b * factor.stride + a] }
     }
 
     #[test]
@@ -303,9 +287,7 @@ mod tests {
         let start = 3;
         let mut first = Lower::zeros(start);
         for b in 0..start {
-            first
-                .column_mut(b)
-                .copy_from_slice(&matrix.column(b)[..start - b]);
+            first.column_mut(b).copy_from_slice(&matrix.column(b)[..start - b]);
         }
         let mut grown = Factor::new(&first, 0.0).unwrap();
         for a in start..n {
@@ -367,11 +349,7 @@ mod tests {
         let mut matrix = Lower::zeros(n);
         (0..n).for_each(|b| matrix.column_mut(b).fill(1.0));
         let factor = Factor::new(&matrix, 0.0).unwrap();
-        assert!(
-            factor.jitter() > 0.0 && factor.jitter() <= 1e-8,
-            "{}",
-            factor.jitter()
-        );
+        assert!(factor.jitter() > 0.0 && factor.jitter() <= 1e-8, "{}", factor.jitter());
     }
 
     #[test]
@@ -387,11 +365,7 @@ mod tests {
                 }
             }
             let factor = Factor::new(&matrix, 0.0).unwrap();
-            assert!(
-                factor.jitter() > 0.0,
-                "k = {k}: last pivot {:e}",
-                l(&factor, 2, 2).powi(2)
-            );
+            assert!(factor.jitter() > 0.0, "k = {k}: last pivot {:e}", l(&factor, 2, 2).powi(2));
         }
     }
 
@@ -402,10 +376,7 @@ mod tests {
             indefinite.column_mut(b)[0] = d;
         }
         let refused = Factor::new(&indefinite, 0.0).unwrap_err();
-        assert!(
-            matches!(refused, Error::NotPositiveDefinite { pivot: 1 }),
-            "{refused}"
-        );
+        assert!(matches!(refused, Error::NotPositiveDefinite { pivot: 1 }), "{refused}");
 
         let mut with_nan = kernel_matrix(5, 0.1);
         with_nan.column_mut(2)[1] = f64::NAN;
@@ -417,9 +388,8 @@ mod tests {
         let matrix = kernel_matrix(10, 0.0);
         let mut factor = Factor::new(&matrix, 1e-6).unwrap();
         let before = factor.clone();
-        let duplicate: Vec<f64> = (0..10)
-            .map(|b| entry(&matrix, 4, b) + if b == 4 { 1e-6 } else { 0.0 })
-            .collect();
+        let duplicate: Vec<f64> =
+            (0..10).map(|b| entry(&matrix, 4, b) + if b == 4 { 1e-6 } else { 0.0 }).collect();
         assert!(factor.append(&duplicate, 1.0 + 1e-6).is_err());
         assert_eq!(factor.n(), 10);
         assert_eq!(factor.values, before.values);

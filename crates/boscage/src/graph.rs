@@ -79,10 +79,7 @@ impl Edge {
                 "edge {i}–{j} joins a variable to itself; an edge needs two different variables"
             )));
         }
-        Ok(Self {
-            low: i.min(j),
-            high: i.max(j),
-        })
+        Ok(Self { low: i.min(j), high: i.max(j) })
     }
 
     /// The variable with the smaller number.
@@ -153,9 +150,7 @@ impl Component {
     pub fn new(mut variables: Vec<usize>) -> Result<Self> {
         variables.sort_unstable();
         if variables.is_empty() {
-            return Err(invalid(
-                "a component has no variables; give it at least one".to_owned(),
-            ));
+            return Err(invalid("a component has no variables; give it at least one".to_owned()));
         }
         if let Some(twice) = variables.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(invalid(format!(
@@ -248,11 +243,7 @@ pub struct UnionFind {
 impl UnionFind {
     /// `n` sets of one member each.
     pub fn new(n: usize) -> Self {
-        Self {
-            parent: (0..n).collect(),
-            weight: vec![1; n],
-            sets: n,
-        }
+        Self { parent: (0..n).collect(), weight: vec![1; n], sets: n }
     }
 
     /// The member that stands for the set of `i`. It may change when sets are merged.
@@ -274,11 +265,7 @@ impl UnionFind {
         if i == j {
             return false;
         }
-        let (heavy, light) = if self.weight[i] >= self.weight[j] {
-            (i, j)
-        } else {
-            (j, i)
-        };
+        let (heavy, light) = if self.weight[i] >= self.weight[j] { (i, j) } else { (j, i) };
         self.parent[light] = heavy;
         self.weight[heavy] += self.weight[light];
         self.sets -= 1;
@@ -343,11 +330,7 @@ impl From<Forest> for Graph {
 impl Graph {
     /// The graph without edges.
     pub fn empty(dimension: usize) -> Self {
-        Self {
-            dimension,
-            edges: Vec::new(),
-            neighbors: vec![Vec::new(); dimension],
-        }
+        Self { dimension, edges: Vec::new(), neighbors: vec![Vec::new(); dimension] }
     }
 
     /// The graph with these edges, in any order.
@@ -396,11 +379,7 @@ impl Graph {
                 )));
             }
             for (position, &low) in variables.iter().enumerate() {
-                edges.extend(
-                    variables[position + 1..]
-                        .iter()
-                        .map(|&high| Edge { low, high }),
-                );
+                edges.extend(variables[position + 1..].iter().map(|&high| Edge { low, high }));
             }
         }
         edges.sort_unstable();
@@ -524,10 +503,7 @@ impl Graph {
     /// The first edge, in sorted order, that closes a cycle with edges before it.
     fn cycle_edge(&self) -> Option<Edge> {
         let mut sets = UnionFind::new(self.dimension);
-        self.edges
-            .iter()
-            .copied()
-            .find(|edge| !sets.union(edge.low, edge.high))
+        self.edges.iter().copied().find(|edge| !sets.union(edge.low, edge.high))
     }
 
     /// The maximal cliques, sorted: the additive structure that belongs to a general graph. An isolated variable is a
@@ -555,16 +531,10 @@ impl Graph {
     ) {
         // A maximal clique contains the pivot or a variable that is not adjacent to it: the pivot's neighbours need not
         // be tried, and the most are saved by the pivot with the most neighbours among the candidates.
-        let pivot = candidates
-            .iter()
-            .chain(&excluded)
-            .copied()
-            .max_by_key(|&i| {
-                let saved = self.neighbors[i]
-                    .iter()
-                    .filter(|j| candidates.binary_search(j).is_ok());
-                (saved.count(), Reverse(i))
-            });
+        let pivot = candidates.iter().chain(&excluded).copied().max_by_key(|&i| {
+            let saved = self.neighbors[i].iter().filter(|j| candidates.binary_search(j).is_ok());
+            (saved.count(), Reverse(i))
+        });
         let Some(pivot) = pivot else {
             let mut variables = clique.clone();
             variables.sort_unstable();
@@ -572,11 +542,7 @@ impl Graph {
             return;
         };
         let adjacent_among = |i: usize, among: &[usize]| -> Vec<usize> {
-            self.neighbors[i]
-                .iter()
-                .copied()
-                .filter(|j| among.binary_search(j).is_ok())
-                .collect()
+            self.neighbors[i].iter().copied().filter(|j| among.binary_search(j).is_ok()).collect()
         };
         let tried: Vec<usize> = candidates
             .iter()
@@ -631,10 +597,7 @@ impl Graph {
 
         let core: Vec<usize> = (0..self.dimension).filter(|&i| !eliminated[i]).collect();
         induced_width = induced_width.max(self.eliminate_core(&core, &mut order));
-        EliminationOrder {
-            order,
-            induced_width,
-        }
+        EliminationOrder { order, induced_width }
     }
 
     /// Appends the min-fill order of the subgraph on the variables of `core`, which is sorted, and returns its width.
@@ -694,10 +657,7 @@ impl Graph {
         let mut dot = String::from("graph dependencies {\n");
         for i in 0..self.dimension {
             let name = names.get(i).cloned().unwrap_or_else(|| i.to_string());
-            let label = name
-                .replace('\\', "\\\\")
-                .replace('"', "\\\"")
-                .replace('\n', "\\n");
+            let label = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
             dot.push_str(&format!("  {i} [label=\"{label}\"];\n"));
         }
         for edge in &self.edges {
@@ -722,9 +682,7 @@ fn check_range(edge: Edge, dimension: usize) -> Result<()> {
 }
 
 fn already_present(edge: Edge) -> Error {
-    invalid(format!(
-        "edge {edge} is there already; an edge can be there only once"
-    ))
+    invalid(format!("edge {edge} is there already; an edge can be there only once"))
 }
 
 fn not_present(edge: Edge) -> Error {
@@ -752,10 +710,7 @@ fn fill_of(i: usize, adjacent: &[BitSet]) -> usize {
     let own = &adjacent[i];
     let degree = own.count();
     // Counts ordered pairs, and every neighbour paired with itself, which is never adjacent to itself.
-    let ordered: usize = own
-        .iter()
-        .map(|j| degree - own.count_common(&adjacent[j]))
-        .sum();
+    let ordered: usize = own.iter().map(|j| degree - own.count_common(&adjacent[j])).sum();
     (ordered - degree) / 2
 }
 
@@ -854,10 +809,7 @@ impl TryFrom<Graph> for Forest {
         if let Some(edge) = graph.cycle_edge() {
             return Err(closing_cycle(edge));
         }
-        let mut forest = Self {
-            parts: (0..graph.dimension).collect(),
-            graph,
-        };
+        let mut forest = Self { parts: (0..graph.dimension).collect(), graph };
         for i in 0..forest.dimension() {
             // The smallest variable of a part comes first, and then finds everything still labelled with itself.
             if forest.parts[i] == i {
@@ -873,10 +825,7 @@ impl TryFrom<Graph> for Forest {
 impl Forest {
     /// The forest without edges, where every variable is isolated.
     pub fn empty(dimension: usize) -> Self {
-        Self {
-            graph: Graph::empty(dimension),
-            parts: (0..dimension).collect(),
-        }
+        Self { graph: Graph::empty(dimension), parts: (0..dimension).collect() }
     }
 
     /// The forest with these edges, in any order.
@@ -1042,9 +991,7 @@ impl Forest {
         let mut pending = vec![(start, avoided)];
         while let Some((i, before)) = pending.pop() {
             reached.push(i);
-            let onward = self.graph.neighbors[i]
-                .iter()
-                .filter(|&&j| Some(j) != before);
+            let onward = self.graph.neighbors[i].iter().filter(|&&j| Some(j) != before);
             pending.extend(onward.map(|&j| (j, Some(i))));
         }
         reached
@@ -1084,16 +1031,9 @@ pub fn edge_score(learned: &[Edge], truth: &[Edge]) -> EdgeScore {
         edges
     };
     let (learned, truth) = (distinct(learned), distinct(truth));
-    let common = learned
-        .iter()
-        .filter(|edge| truth.binary_search(edge).is_ok())
-        .count();
+    let common = learned.iter().filter(|edge| truth.binary_search(edge).is_ok()).count();
     let share = |part: usize, whole: usize| {
-        if learned.is_empty() && truth.is_empty() {
-            1.0
-        } else {
-            part as f64 / whole.max(1) as f64
-        }
+        if learned.is_empty() && truth.is_empty() { 1.0 } else { part as f64 / whole.max(1) as f64 }
     };
     EdgeScore {
         precision: share(common, learned.len()),
@@ -1118,10 +1058,7 @@ pub(crate) mod enumeration {
     /// The pairs whose bits are set in `mask`.
     pub(crate) fn chosen_pairs(dimension: usize, mask: u32) -> Vec<Edge> {
         let pairs = all_pairs(dimension).into_iter().enumerate();
-        pairs
-            .filter(|(bit, _)| mask >> bit & 1 == 1)
-            .map(|(_, edge)| edge)
-            .collect()
+        pairs.filter(|(bit, _)| mask >> bit & 1 == 1).map(|(_, edge)| edge).collect()
     }
 
     /// All labelled forests on `dimension` variables, at most 5, sorted.
@@ -1238,15 +1175,10 @@ mod tests {
         for edge in model {
             sets.union(edge.low(), edge.high());
         }
-        let parts: Vec<usize> = (0..dimension)
-            .map(|i| (0..dimension).find(|&j| sets.equiv(i, j)).unwrap())
-            .collect();
+        let parts: Vec<usize> =
+            (0..dimension).map(|i| (0..dimension).find(|&j| sets.equiv(i, j)).unwrap()).collect();
         assert_eq!(forest.parts(), parts);
-        assert_eq!(
-            forest.is_tree(),
-            parts.iter().all(|&part| part == 0),
-            "{model:?}"
-        );
+        assert_eq!(forest.is_tree(), parts.iter().all(|&part| part == 0), "{model:?}");
         for pair in all_pairs(dimension) {
             assert_eq!(forest.contains(pair), model.contains(&pair));
             assert_eq!(
@@ -1256,9 +1188,8 @@ mod tests {
         }
         let mut structure: Vec<Component> = model.iter().copied().map(Component::pair).collect();
         for i in 0..dimension {
-            let adjacent: Vec<usize> = (0..dimension)
-                .filter(|&j| j != i && model.contains(&edge(i, j)))
-                .collect();
+            let adjacent: Vec<usize> =
+                (0..dimension).filter(|&j| j != i && model.contains(&edge(i, j))).collect();
             assert_eq!(forest.neighbors(i), adjacent);
             assert_eq!(forest.is_isolated(i), adjacent.is_empty());
             if adjacent.is_empty() {
@@ -1296,9 +1227,7 @@ mod tests {
             };
             let missing = |i: usize| -> Vec<(usize, usize)> {
                 let around = neighbors(i);
-                let pairs = around
-                    .iter()
-                    .flat_map(|&a| around.iter().map(move |&b| (a, b)));
+                let pairs = around.iter().flat_map(|&a| around.iter().map(move |&b| (a, b)));
                 pairs.filter(|&(a, b)| a < b && !adjacency[a][b]).collect()
             };
             let next = left
@@ -1315,17 +1244,13 @@ mod tests {
             left.remove(&next);
             order.push(next);
         }
-        EliminationOrder {
-            order,
-            induced_width,
-        }
+        EliminationOrder { order, induced_width }
     }
 
     /// The width of an order, by eliminating.
     fn width_of(graph: &Graph, order: &[usize]) -> usize {
-        let mut around: Vec<BTreeSet<usize>> = (0..graph.dimension())
-            .map(|i| graph.neighbors(i).iter().copied().collect())
-            .collect();
+        let mut around: Vec<BTreeSet<usize>> =
+            (0..graph.dimension()).map(|i| graph.neighbors(i).iter().copied().collect()).collect();
         let mut width = 0;
         for &i in order {
             let clique = std::mem::take(&mut around[i]);
@@ -1596,14 +1521,8 @@ mod tests {
 
     #[test]
     fn splitting_partitions_the_part() {
-        assert_eq!(
-            figure().split(edge(0, 3)).unwrap(),
-            (vec![0, 4, 5], vec![2, 3])
-        );
-        assert_eq!(
-            figure().split(edge(2, 3)).unwrap(),
-            (vec![2], vec![0, 3, 4, 5])
-        );
+        assert_eq!(figure().split(edge(0, 3)).unwrap(), (vec![0, 4, 5], vec![2, 3]));
+        assert_eq!(figure().split(edge(2, 3)).unwrap(), (vec![2], vec![0, 3, 4, 5]));
         assert!(refusal(figure().split(edge(0, 2))).contains("0–2"));
         assert!(refusal(figure().split(edge(0, 9))).contains("0–9"));
 
@@ -1615,9 +1534,8 @@ mod tests {
                 assert!(low_side.is_sorted() && high_side.is_sorted());
                 let mut both = [&low_side[..], &high_side[..]].concat();
                 both.sort_unstable();
-                let part: Vec<usize> = (0..5)
-                    .filter(|&i| parts[i] == parts[removed.low()])
-                    .collect();
+                let part: Vec<usize> =
+                    (0..5).filter(|&i| parts[i] == parts[removed.low()]).collect();
                 assert_eq!(both, part);
                 let mut rest = whole.clone();
                 rest.remove(removed).unwrap();
@@ -1684,10 +1602,7 @@ mod tests {
     fn matrices_are_checked() {
         let (yes, no) = (true, false);
         let path = vec![vec![no, yes, no], vec![yes, no, yes], vec![no, yes, no]];
-        assert_eq!(
-            Forest::from_adjacency(&path).unwrap(),
-            forest(3, &[(0, 1), (1, 2)])
-        );
+        assert_eq!(Forest::from_adjacency(&path).unwrap(), forest(3, &[(0, 1), (1, 2)]));
         assert_eq!(forest(3, &[(0, 1), (1, 2)]).to_adjacency(), path);
         let mut looped = path.clone();
         looped[1][1] = yes;
@@ -1726,10 +1641,7 @@ mod tests {
         }
         let order = grid(3, 3).elimination_order();
         let text = serde_json::to_string(&order).unwrap();
-        assert_eq!(
-            serde_json::from_str::<EliminationOrder>(&text).unwrap(),
-            order
-        );
+        assert_eq!(serde_json::from_str::<EliminationOrder>(&text).unwrap(), order);
         let score = edge_score(&edges(&[(0, 1), (1, 2), (2, 3)]), &edges(&[(0, 1)]));
         let text = serde_json::to_string(&score).unwrap();
         assert_eq!(serde_json::from_str::<EdgeScore>(&text).unwrap(), score);
@@ -1742,10 +1654,7 @@ mod tests {
         }
         let triangle = r#"{"dimension":3,"edges":[[0,1],[1,2],[0,2]]}"#;
         assert!(refused::<Forest>(triangle).contains("1–2 closes a cycle"));
-        assert_eq!(
-            serde_json::from_str::<Graph>(triangle).unwrap(),
-            complete(3)
-        );
+        assert_eq!(serde_json::from_str::<Graph>(triangle).unwrap(), complete(3));
         let outside = r#"{"dimension":3,"edges":[[0,1],[1,3]]}"#;
         assert!(refused::<Forest>(outside).contains("1–3 joins"));
         assert!(refused::<Graph>(outside).contains("1–3 joins"));
@@ -1770,9 +1679,7 @@ mod tests {
         assert_eq!(complete(200).maximal_cliques().len(), 1);
         assert_eq!(complete(200).maximal_cliques()[0].len(), 200);
         // Moon and Moser: with D/3 groups of three that are adjacent to all but their own group, there are 3^(D/3).
-        let groups = all_pairs(15)
-            .into_iter()
-            .filter(|pair| pair.low() / 3 != pair.high() / 3);
+        let groups = all_pairs(15).into_iter().filter(|pair| pair.low() / 3 != pair.high() / 3);
         let graph = Graph::from_edges(15, groups).unwrap();
         assert_eq!(graph.maximal_cliques().len(), 243);
     }
@@ -1814,9 +1721,7 @@ mod tests {
         // More than 64 variables in the core, and less than all of them.
         let mut graph = Graph::empty(90);
         for joined in grid(9, 9).edges() {
-            graph
-                .add(edge(89 - joined.low(), 89 - joined.high()))
-                .unwrap();
+            graph.add(edge(89 - joined.low(), 89 - joined.high())).unwrap();
         }
         for i in 0..8 {
             graph.add(edge(i, 10 * i + 9)).unwrap();
@@ -1847,11 +1752,7 @@ mod tests {
     #[test]
     fn scores_by_hand() {
         let score = |learned: &[(usize, usize)], truth: &[(usize, usize)]| {
-            let EdgeScore {
-                precision,
-                recall,
-                f1,
-            } = edge_score(&edges(learned), &edges(truth));
+            let EdgeScore { precision, recall, f1 } = edge_score(&edges(learned), &edges(truth));
             [precision, recall, f1]
         };
         let truth = [(0, 1), (1, 2), (2, 3), (3, 4)];

@@ -45,15 +45,9 @@ pub(crate) fn maximize_joint_ucb(
     let mut evaluations = by_mean.evaluations;
     starts.push(by_mean.point);
     let by_bound = msg_passing_continuous(
-        &Ucb {
-            posterior,
-            beta: 1.0,
-        },
+        &Ucb { posterior, beta: 1.0 },
         space,
-        Zoom {
-            grid_size: 4,
-            levels: 1,
-        },
+        Zoom { grid_size: 4, levels: 1 },
         rng,
     )?;
     evaluations += by_bound.evaluations;
@@ -73,11 +67,7 @@ pub(crate) fn maximize_joint_ucb(
         }
     }
     let (value, point) = best.unwrap_or_else(|| (f64::NAN, space.sample(rng)));
-    Ok(Maximum {
-        point,
-        value,
-        evaluations,
-    })
+    Ok(Maximum { point, value, evaluations })
 }
 
 /// A random grid: FINE values an axis, one in each of as many equal cells, and the values of the given points.
@@ -85,9 +75,9 @@ fn fine_grid(space: &Space, observed: &[Point], rng: &mut Generator) -> Result<G
     let axes = (0..space.dimension())
         .map(|d| {
             let mut axis: Vec<f64> = match space.levels(d) {
-                Some(levels) if levels <= FINE as u64 => (0..levels)
-                    .map(|level| space.coordinate(d, level))
-                    .collect(),
+                Some(levels) if levels <= FINE as u64 => {
+                    (0..levels).map(|level| space.coordinate(d, level)).collect()
+                }
                 levels => (0..FINE)
                     .map(|k| {
                         let u = (k as f64 + rng.random::<f64>()) / FINE as f64;
@@ -120,9 +110,7 @@ fn climb(
         .map(|d| !space.is_categorical(d) && space.levels(d).is_none_or(|levels| levels > 2))
         .collect();
     let edge = |free: f64| -> Vec<f64> {
-        (0..dimension)
-            .map(|d| if moves[d] { free } else { start.0[d] })
-            .collect()
+        (0..dimension).map(|d| if moves[d] { free } else { start.0[d] }).collect()
     };
     let minimum = minimize_in_box(
         |x| match posterior.joint_gradient(&Point(x.to_vec())) {
@@ -160,13 +148,7 @@ fn climb(
             (0..levels).filter(|&level| level != now).collect()
         } else {
             let random = |rng: &mut Generator| rng.random_range(0..levels);
-            [
-                now.saturating_sub(1),
-                (now + 1).min(levels - 1),
-                random(rng),
-                random(rng),
-            ]
-            .to_vec()
+            [now.saturating_sub(1), (now + 1).min(levels - 1), random(rng), random(rng)].to_vec()
         };
         for level in others {
             let mut other = point.clone();

@@ -79,22 +79,12 @@ impl Kernel {
     /// Refuses parameters that are not positive and finite, and lists of different lengths.
     pub fn validate(&self) -> Result<()> {
         let dimension = self.dimension();
-        for (what, found) in [
-            ("scales", self.scales.len()),
-            ("metrics", self.metrics.len()),
-        ] {
+        for (what, found) in [("scales", self.scales.len()), ("metrics", self.metrics.len())] {
             if found != dimension {
-                return Err(Error::WrongDimension {
-                    what,
-                    expected: dimension,
-                    found,
-                });
+                return Err(Error::WrongDimension { what, expected: dimension, found });
             }
         }
-        for (setting, values) in [
-            ("lengthscales", &self.lengthscales),
-            ("scales", &self.scales),
-        ] {
+        for (setting, values) in [("lengthscales", &self.lengthscales), ("scales", &self.scales)] {
             if let Some(value) = values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
                 return Err(Error::InvalidSetting {
                     setting,
@@ -108,12 +98,7 @@ impl Kernel {
 
     /// σ^G = √(Σ_{i∈G} σ_i²): the prior variance of the component.
     pub fn amplitude(&self, component: &Component) -> f64 {
-        component
-            .variables()
-            .iter()
-            .map(|&i| self.scales[i] * self.scales[i])
-            .sum::<f64>()
-            .sqrt()
+        component.variables().iter().map(|&i| self.scales[i] * self.scales[i]).sum::<f64>().sqrt()
     }
 
     /// κ^G(x, x′) by the formula, for tests and small uses; everything fast goes through whole columns.
@@ -121,12 +106,7 @@ impl Kernel {
         let mut product = self.amplitude(component);
         for &i in component.variables() {
             let mut factor = [0.0];
-            self.factor(
-                i,
-                &[self.scaled(i, x[i])],
-                self.scaled(i, other[i]),
-                &mut factor,
-            );
+            self.factor(i, &[self.scaled(i, x[i])], self.scaled(i, other[i]), &mut factor);
             product *= factor[0];
         }
         product
@@ -215,10 +195,7 @@ impl Kernel {
     fn is_plain_rbf(&self, component: &Component) -> bool {
         self.family == KernelFamily::Rbf
             && component.variables().len() <= 2
-            && component
-                .variables()
-                .iter()
-                .all(|&i| self.metrics[i] == Metric::Numeric)
+            && component.variables().iter().all(|&i| self.metrics[i] == Metric::Numeric)
     }
 
     /// out[a] += weight · ∏_{i∈G} e_i(row a, row b) for the rows a from `first` on.
@@ -257,12 +234,7 @@ impl Kernel {
         let mut product = vec![1.0; out.len()];
         let mut factor = vec![0.0; out.len()];
         for &i in component.variables() {
-            self.factor(
-                i,
-                &inputs.columns[i][first..],
-                inputs.columns[i][b],
-                &mut factor,
-            );
+            self.factor(i, &inputs.columns[i][first..], inputs.columns[i][b], &mut factor);
             simd::multiply(&mut product, &factor);
         }
         simd::add_scaled(out, weight, &product);
@@ -347,10 +319,7 @@ impl Inputs {
             .enumerate()
             .map(|(i, column)| column.iter().map(|&x| kernel.scaled(i, x)).collect())
             .collect();
-        Self {
-            n: columns.first().map_or(0, Vec::len),
-            columns,
-        }
+        Self { n: columns.first().map_or(0, Vec::len), columns }
     }
 
     pub(crate) fn n(&self) -> usize {
@@ -390,25 +359,16 @@ impl Inputs {
         }
         // Blocks are independent, so the number of threads cannot change a bit. Small work is not worth a thread.
         if n * n * changes.len() > 1 << 21 {
-            gram.values_mut()
-                .par_chunks_mut(COLUMN_BLOCK * n)
-                .enumerate()
-                .for_each(fill);
+            gram.values_mut().par_chunks_mut(COLUMN_BLOCK * n).enumerate().for_each(fill);
         } else {
-            gram.values_mut()
-                .chunks_mut(COLUMN_BLOCK * n)
-                .enumerate()
-                .for_each(fill);
+            gram.values_mut().chunks_mut(COLUMN_BLOCK * n).enumerate().for_each(fill);
         }
     }
 
     /// The matrix K of the summed kernel, without noise.
     pub(crate) fn gram(&self, kernel: &Kernel, components: &[Component]) -> Lower {
         let mut gram = Lower::zeros(self.n);
-        let changes: Vec<_> = components
-            .iter()
-            .map(|c| (c, kernel.amplitude(c)))
-            .collect();
+        let changes: Vec<_> = components.iter().map(|c| (c, kernel.amplitude(c))).collect();
         self.add_to_gram(kernel, &changes, &mut gram);
         gram
     }
@@ -420,8 +380,17 @@ impl Inputs {
         components: &[Component],
         point: &[f64],
     ) -> Vec<f64> {
+        self.covariances_of(kernel, components, &self.factors(kernel, point))
+    }
+
+    /// As [`Inputs::covariances`], from the factors of the point.
+    pub(crate) fn covariances_of(
+        &self,
+        kernel: &Kernel,
+        components: &[Component],
+        factors: &[Vec<f64>],
+    ) -> Vec<f64> {
         let mut sum = vec![0.0; self.n];
-        let factors = self.factors(kernel, point);
         let mut product = vec![0.0; self.n];
         for component in components {
             product.fill(kernel.amplitude(component));
@@ -450,10 +419,8 @@ impl Inputs {
         w: &Lower,
     ) -> Vec<Vec<f64>> {
         let n = self.n;
-        let zeros: Vec<Vec<f64>> = components
-            .iter()
-            .map(|c| vec![0.0; 1 + c.variables().len()])
-            .collect();
+        let zeros: Vec<Vec<f64>> =
+            components.iter().map(|c| vec![0.0; 1 + c.variables().len()]).collect();
         let of_block = |block: usize| {
             let mut sums = zeros.clone();
             let columns = block * COLUMN_BLOCK..((block + 1) * COLUMN_BLOCK).min(n);
@@ -495,11 +462,7 @@ mod tests {
 
     fn data(n: usize, dimension: usize) -> Vec<Vec<f64>> {
         (0..dimension)
-            .map(|i| {
-                (0..n)
-                    .map(|a| (a as f64 * 0.618 + i as f64 * 0.37).fract())
-                    .collect()
-            })
+            .map(|i| (0..n).map(|a| (a as f64 * 0.618 + i as f64 * 0.37).fract()).collect())
             .collect()
     }
 
@@ -521,10 +484,8 @@ mod tests {
         let kernel = kernel(KernelFamily::Rbf, 3);
         let (x, y) = ([0.1, 0.9, 0.4], [0.35, 0.2, 0.5]);
         let g = component(&[0, 2]);
-        let exponent: f64 = [0, 2]
-            .iter()
-            .map(|&i| ((x[i] - y[i]) / kernel.lengthscales[i]).powi(2))
-            .sum();
+        let exponent: f64 =
+            [0, 2].iter().map(|&i| ((x[i] - y[i]) / kernel.lengthscales[i]).powi(2)).sum();
         let amplitude = (kernel.scales[0].powi(2) + kernel.scales[2].powi(2)).sqrt();
         let want = amplitude * (-0.5 * exponent).exp();
         assert!((kernel.value(&g, &x, &y) - want).abs() < 1e-15);
@@ -566,10 +527,8 @@ mod tests {
                 let row = |a: usize| x.iter().map(|column| column[a]).collect::<Vec<_>>();
                 for b in 0..n {
                     for a in b..n {
-                        let want: f64 = components
-                            .iter()
-                            .map(|c| kernel.value(c, &row(a), &row(b)))
-                            .sum();
+                        let want: f64 =
+                            components.iter().map(|c| kernel.value(c, &row(a), &row(b))).sum();
                         assert!((gram.column(b)[a - b] - want).abs() < 1e-14);
                     }
                 }
@@ -612,10 +571,7 @@ mod tests {
             let (mut fast_column, mut slow_column) = (w.clone(), w.clone());
             kernel.add_column(&g, &inputs, 5, 4, 0.3, &mut fast_column);
             kernel.add_column_by_factors(&g, &inputs, 5, 4, 0.3, &mut slow_column);
-            for (fast, slow) in fast
-                .iter()
-                .chain(&fast_column)
-                .zip(slow.iter().chain(&slow_column))
+            for (fast, slow) in fast.iter().chain(&fast_column).zip(slow.iter().chain(&slow_column))
             {
                 assert!((fast - slow).abs() < 1e-13, "{fast} {slow}");
             }
@@ -667,19 +623,13 @@ mod tests {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let mut kernel = good.clone();
             kernel.lengthscales[1] = bad;
-            assert!(matches!(
-                kernel.validate(),
-                Err(Error::InvalidSetting { .. })
-            ));
+            assert!(matches!(kernel.validate(), Err(Error::InvalidSetting { .. })));
             let mut kernel = good.clone();
             kernel.scales[0] = bad;
             assert!(kernel.validate().is_err());
         }
         let mut kernel = good;
         kernel.scales.pop();
-        assert!(matches!(
-            kernel.validate(),
-            Err(Error::WrongDimension { .. })
-        ));
+        assert!(matches!(kernel.validate(), Err(Error::WrongDimension { .. })));
     }
 }

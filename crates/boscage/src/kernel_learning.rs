@@ -164,13 +164,8 @@ pub fn kernel_learning(
     start.validate()?;
     check_data(&start.kernel, data)?;
     let dimension = start.kernel.dimension();
-    let mut theta: Vec<f64> = start
-        .kernel
-        .lengthscales
-        .iter()
-        .chain(&start.kernel.scales)
-        .map(|v| v.ln())
-        .collect();
+    let mut theta: Vec<f64> =
+        start.kernel.lengthscales.iter().chain(&start.kernel.scales).map(|v| v.ln()).collect();
     let ln = |[low, high]: [f64; 2]| (low.ln(), high.ln());
     let (l, s) = (ln(config.lengthscale_bounds), ln(config.scale_bounds));
     let mut lower = [vec![l.0; dimension], vec![s.0; dimension]].concat();
@@ -197,11 +192,7 @@ pub fn kernel_learning(
     } else {
         start.clone()
     };
-    Ok(LearnedKernel {
-        prior,
-        objective: -minimum.value,
-        evaluations: minimum.evaluations,
-    })
+    Ok(LearnedKernel { prior, objective: -minimum.value, evaluations: minimum.evaluations })
 }
 
 /// The structure with the parameters θ.
@@ -278,15 +269,11 @@ mod tests {
     /// n observations at random points of a function drawn from the prior, noise included.
     fn draw(prior: &AdditivePrior, n: usize, rng: &mut Generator) -> Dataset {
         let dimension = prior.kernel.dimension();
-        let x: Vec<Point> = (0..n)
-            .map(|_| Point((0..dimension).map(|_| rng.random()).collect()))
-            .collect();
+        let x: Vec<Point> =
+            (0..n).map(|_| Point((0..dimension).map(|_| rng.random()).collect())).collect();
         let covariance = |a: usize, b: usize| {
             let noise = if a == b { prior.noise_std.powi(2) } else { 0.0 };
-            let values = prior
-                .components
-                .iter()
-                .map(|g| prior.kernel.value(g, &x[a].0, &x[b].0));
+            let values = prior.components.iter().map(|g| prior.kernel.value(g, &x[a].0, &x[b].0));
             noise + values.sum::<f64>()
         };
         // y = Lz with a Cholesky factor by the textbook.
@@ -301,8 +288,7 @@ mod tests {
         let z: Vec<f64> = (0..n).map(|_| normal(rng)).collect();
         let mut data = Dataset::empty(dimension);
         for (x, row) in x.iter().zip(&l) {
-            data.push(x, row.iter().zip(&z).map(|(l, z)| l * z).sum())
-                .unwrap();
+            data.push(x, row.iter().zip(&z).map(|(l, z)| l * z).sum()).unwrap();
         }
         data
     }
@@ -321,17 +307,11 @@ mod tests {
     fn uninformed(prior: &AdditivePrior) -> AdditivePrior {
         let dimension = prior.kernel.dimension();
         let kernel = Kernel::uniform(prior.kernel.family, dimension, 0.3, 0.5);
-        AdditivePrior {
-            kernel,
-            ..prior.clone()
-        }
+        AdditivePrior { kernel, ..prior.clone() }
     }
 
     fn with_budget(evaluations: usize) -> KernelLearning {
-        KernelLearning {
-            budget: Budget::Fixed(evaluations),
-            ..KernelLearning::default()
-        }
+        KernelLearning { budget: Budget::Fixed(evaluations), ..KernelLearning::default() }
     }
 
     fn likelihood(prior: &AdditivePrior, data: &Dataset) -> f64 {
@@ -346,21 +326,13 @@ mod tests {
                 let mut truth = planted();
                 truth.kernel.family = family;
                 let data = draw(&truth, 200, &mut random(seed));
-                let start = AdditivePrior {
-                    noise_std: 0.5,
-                    ..uninformed(&truth)
-                };
-                let config = KernelLearning {
-                    noise_std_bounds: Some([1e-3, 10.0]),
-                    ..with_budget(100)
-                };
+                let start = AdditivePrior { noise_std: 0.5, ..uninformed(&truth) };
+                let config =
+                    KernelLearning { noise_std_bounds: Some([1e-3, 10.0]), ..with_budget(100) };
                 let learned = kernel_learning(&start, &data, &config).unwrap();
                 let found = &learned.prior.kernel.lengthscales;
                 for (found, planted) in found.iter().zip(&truth.kernel.lengthscales) {
-                    assert!(
-                        (found / planted).ln().abs() < 1.5_f64.ln(),
-                        "{found} {planted}"
-                    );
+                    assert!((found / planted).ln().abs() < 1.5_f64.ln(), "{found} {planted}");
                 }
                 let noise_ratio = learned.prior.noise_std / truth.noise_std;
                 assert!(noise_ratio.ln().abs() < 1.7_f64.ln(), "{noise_ratio}");
@@ -379,38 +351,24 @@ mod tests {
         for budget in [1, 2, 3, 5, 8, 20] {
             for _ in 0..5 {
                 let mut start = truth.clone();
-                start
-                    .kernel
-                    .lengthscales
-                    .fill_with(|| rng.random_range(0.02..3.0));
+                start.kernel.lengthscales.fill_with(|| rng.random_range(0.02..3.0));
                 start.kernel.scales.fill_with(|| rng.random_range(0.4..3.0));
                 let before = likelihood(&start, &data);
                 let learned = kernel_learning(&start, &data, &with_budget(budget)).unwrap();
                 let after = likelihood(&learned.prior, &data);
                 assert!(after >= before - 1e-10, "{before} {after}");
                 assert!((after - learned.objective).abs() < 1e-9 * after.abs());
-                assert!(
-                    (1..=budget).contains(&learned.evaluations),
-                    "{}",
-                    learned.evaluations
-                );
+                assert!((1..=budget).contains(&learned.evaluations), "{}", learned.evaluations);
                 if budget == 1 {
                     // Only the start was seen; logarithm and exponential may cost the last digit.
-                    for (a, b) in learned
-                        .prior
-                        .kernel
-                        .lengthscales
-                        .iter()
-                        .zip(&start.kernel.lengthscales)
+                    for (a, b) in
+                        learned.prior.kernel.lengthscales.iter().zip(&start.kernel.lengthscales)
                     {
                         assert!((a / b - 1.0).abs() < 1e-14);
                     }
                 }
                 if budget == 20 {
-                    assert!(
-                        after > before + 1.0,
-                        "{before} {after}: nothing was learned"
-                    );
+                    assert!(after > before + 1.0, "{before} {after}: nothing was learned");
                 }
             }
         }
@@ -440,44 +398,22 @@ mod tests {
             [(0.16, 0.8, 0.35), (0.01, 5.0, 0.0), (9.0, 0.1, 2.0)]
         {
             let kernel = Kernel::uniform(KernelFamily::Rbf, 4, lengthscale, scale);
-            let start = AdditivePrior {
-                kernel,
-                noise_std,
-                ..truth.clone()
-            };
+            let start = AdditivePrior { kernel, noise_std, ..truth.clone() };
             let learned = kernel_learning(&start, &data, &config).unwrap().prior;
             let inside = |value: f64, [low, high]: [f64; 2]| {
-                assert!(
-                    value >= low * (1.0 - 1e-14) && value <= high * (1.0 + 1e-14),
-                    "{value}"
-                );
+                assert!(value >= low * (1.0 - 1e-14) && value <= high * (1.0 + 1e-14), "{value}");
             };
-            learned
-                .kernel
-                .lengthscales
-                .iter()
-                .for_each(|&v| inside(v, config.lengthscale_bounds));
-            learned
-                .kernel
-                .scales
-                .iter()
-                .for_each(|&v| inside(v, config.scale_bounds));
+            learned.kernel.lengthscales.iter().for_each(|&v| inside(v, config.lengthscale_bounds));
+            learned.kernel.scales.iter().for_each(|&v| inside(v, config.scale_bounds));
             inside(learned.noise_std, [0.3, 0.4]);
             // The data want ℓ_0 = 0.1 and ℓ_1 = 0.25, so that bounds are reached from either side.
             assert!(learned.kernel.lengthscales[0] < 0.15 + 1e-9);
             assert!(learned.kernel.lengthscales[1] > 0.18 - 1e-9);
         }
         // And η = 0.1, if nothing else stands in the way.
-        let config = KernelLearning {
-            noise_std_bounds: Some([0.15, 0.4]),
-            ..with_budget(30)
-        };
+        let config = KernelLearning { noise_std_bounds: Some([0.15, 0.4]), ..with_budget(30) };
         let learned = kernel_learning(&truth, &data, &config).unwrap().prior;
-        assert!(
-            (learned.noise_std - 0.15).abs() < 1e-9,
-            "{}",
-            learned.noise_std
-        );
+        assert!((learned.noise_std - 0.15).abs() < 1e-9, "{}", learned.noise_std);
     }
 
     #[test]
@@ -485,13 +421,8 @@ mod tests {
         let truth = planted();
         let data = draw(&truth, 40, &mut random(13));
         for noise_std in [0.3, 0.1] {
-            let start = AdditivePrior {
-                noise_std,
-                ..uninformed(&truth)
-            };
-            let learned = kernel_learning(&start, &data, &with_budget(20))
-                .unwrap()
-                .prior;
+            let start = AdditivePrior { noise_std, ..uninformed(&truth) };
+            let learned = kernel_learning(&start, &data, &with_budget(20)).unwrap().prior;
             assert_eq!(learned.noise_std, noise_std);
             assert_ne!(learned.kernel, start.kernel);
         }
@@ -526,16 +457,10 @@ mod tests {
             theta[i] += by;
             f(&theta)
         };
-        (0..theta.len())
-            .map(|i| (at(i, h) - at(i, -h)) / (2.0 * h))
-            .collect()
+        (0..theta.len()).map(|i| (at(i, h) - at(i, -h)) / (2.0 * h)).collect()
     }
 
-    const POOLED: PooledPrior = PooledPrior {
-        median: 0.3,
-        common_log_std: 0.8,
-        log_std: 0.4,
-    };
+    const POOLED: PooledPrior = PooledPrior { median: 0.3, common_log_std: 0.8, log_std: 0.4 };
 
     #[test]
     fn pooled_density_is_maximal_over_the_common_value() {
@@ -543,15 +468,10 @@ mod tests {
             let given = |common: f64| {
                 let of = |difference: f64, std: f64| -0.5 * (difference / std).powi(2);
                 of(common - POOLED.median.ln(), POOLED.common_log_std)
-                    + theta
-                        .iter()
-                        .map(|t| of(t - common, POOLED.log_std))
-                        .sum::<f64>()
+                    + theta.iter().map(|t| of(t - common, POOLED.log_std)).sum::<f64>()
             };
-            let best = (-40_000..40_000)
-                .map(|k| given(f64::from(k) * 1e-4))
-                .reduce(f64::max)
-                .unwrap();
+            let best =
+                (-40_000..40_000).map(|k| given(f64::from(k) * 1e-4)).reduce(f64::max).unwrap();
             let got = POOLED.log_density(&theta, &mut vec![0.0; theta.len()]);
             assert!(got >= best && got - best < 1e-6, "{got} {best}");
         }
@@ -566,9 +486,8 @@ mod tests {
         for theta in [vec![0.7], vec![-1.0, 0.2, 0.9, -2.5, -1.1]] {
             let mut gradient = vec![10.0; theta.len()];
             POOLED.log_density(&theta, &mut gradient);
-            let want = differences(&theta, |theta| {
-                POOLED.log_density(theta, &mut vec![0.0; theta.len()])
-            });
+            let want =
+                differences(&theta, |theta| POOLED.log_density(theta, &mut vec![0.0; theta.len()]));
             for (got, want) in gradient.iter().zip(want) {
                 assert!((got - 10.0 - want).abs() < 1e-8, "{got} {want}");
             }
@@ -576,21 +495,9 @@ mod tests {
     }
 
     fn kernel_prior() -> KernelPrior {
-        let scales = PooledPrior {
-            median: 0.9,
-            common_log_std: 0.5,
-            log_std: 0.3,
-        };
-        let noise_std = PooledPrior {
-            median: 0.05,
-            common_log_std: 1.0,
-            log_std: 0.2,
-        };
-        KernelPrior {
-            lengthscales: POOLED,
-            scales,
-            noise_std,
-        }
+        let scales = PooledPrior { median: 0.9, common_log_std: 0.5, log_std: 0.3 };
+        let noise_std = PooledPrior { median: 0.05, common_log_std: 1.0, log_std: 0.2 };
+        KernelPrior { lengthscales: POOLED, scales, noise_std }
     }
 
     #[test]
@@ -603,15 +510,9 @@ mod tests {
             (Some([1e-3, 1.0]), None),
             (Some([1e-3, 1.0]), Some(kernel_prior())),
         ] {
-            let config = KernelLearning {
-                noise_std_bounds,
-                prior,
-                ..KernelLearning::default()
-            };
-            let mut theta: Vec<f64> = [0.2, 0.3, 0.3, 0.2, 0.8, 1.2, 0.7, 0.9]
-                .iter()
-                .map(|v: &f64| v.ln())
-                .collect();
+            let config = KernelLearning { noise_std_bounds, prior, ..KernelLearning::default() };
+            let mut theta: Vec<f64> =
+                [0.2, 0.3, 0.3, 0.2, 0.8, 1.2, 0.7, 0.9].iter().map(|v: &f64| v.ln()).collect();
             theta.extend(noise_std_bounds.map(|_| 0.2_f64.ln()));
             let density = |theta: &[f64]| {
                 posterior_density(&with_parameters(&truth, theta), &data, &config, theta).unwrap()
@@ -620,10 +521,7 @@ mod tests {
             let want = differences(&theta, |theta| density(theta).0);
             assert_eq!(got.len(), want.len());
             for (got, want) in got.iter().zip(&want) {
-                assert!(
-                    (got - want).abs() < 1e-6 * want.abs().max(1.0),
-                    "{got} {want}"
-                );
+                assert!((got - want).abs() < 1e-6 * want.abs().max(1.0), "{got} {want}");
             }
         }
     }
@@ -640,26 +538,13 @@ mod tests {
         start.components[2] = component(&[2, 3]);
         start.kernel.lengthscales = vec![0.5; 5];
         let prior = KernelPrior {
-            lengthscales: PooledPrior {
-                median: 1.0,
-                common_log_std: 2.0,
-                log_std: 0.5,
-            },
+            lengthscales: PooledPrior { median: 1.0, common_log_std: 2.0, log_std: 0.5 },
             ..kernel_prior()
         };
-        let config = KernelLearning {
-            prior: Some(prior),
-            ..with_budget(100)
-        };
+        let config = KernelLearning { prior: Some(prior), ..with_budget(100) };
 
-        let alone = kernel_learning(&start, &data, &with_budget(100))
-            .unwrap()
-            .prior
-            .kernel;
-        let pooled = kernel_learning(&start, &data, &config)
-            .unwrap()
-            .prior
-            .kernel;
+        let alone = kernel_learning(&start, &data, &with_budget(100)).unwrap().prior.kernel;
+        let pooled = kernel_learning(&start, &data, &config).unwrap().prior.kernel;
         let (alone, pooled) = (alone.lengthscales, pooled.lengthscales);
         // By likelihood alone an irrelevant variable's ℓ grows out of sight, and one without a component stays.
         assert!(alone[3] > 2.0, "{alone:?}");
@@ -672,10 +557,7 @@ mod tests {
             let (tau, tau_common) = (0.5_f64.powi(-2), 2.0_f64.powi(-2));
             4.0 * tau * others / (4.0 * tau + tau_common)
         };
-        assert!(
-            (pooled[4].ln() - common).abs() < 1e-3,
-            "{pooled:?} {common}"
-        );
+        assert!((pooled[4].ln() - common).abs() < 1e-3, "{pooled:?} {common}");
         // Of variables with evidence the data have the last word.
         for i in 0..3 {
             assert!((pooled[i] / 0.15).ln().abs() < 1.4_f64.ln(), "{pooled:?}");
@@ -700,80 +582,37 @@ mod tests {
             [f64::NAN, 1.0],
             [0.1, f64::NAN],
         ] {
-            bad.push(KernelLearning {
-                lengthscale_bounds: bounds,
-                ..good.clone()
-            });
-            bad.push(KernelLearning {
-                scale_bounds: bounds,
-                ..good.clone()
-            });
-            bad.push(KernelLearning {
-                noise_std_bounds: Some(bounds),
-                ..good.clone()
-            });
+            bad.push(KernelLearning { lengthscale_bounds: bounds, ..good.clone() });
+            bad.push(KernelLearning { scale_bounds: bounds, ..good.clone() });
+            bad.push(KernelLearning { noise_std_bounds: Some(bounds), ..good.clone() });
         }
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             for pooled in [
-                PooledPrior {
-                    median: value,
-                    ..POOLED
-                },
-                PooledPrior {
-                    common_log_std: value,
-                    ..POOLED
-                },
-                PooledPrior {
-                    log_std: value,
-                    ..POOLED
-                },
+                PooledPrior { median: value, ..POOLED },
+                PooledPrior { common_log_std: value, ..POOLED },
+                PooledPrior { log_std: value, ..POOLED },
             ] {
                 for prior in [
-                    KernelPrior {
-                        lengthscales: pooled,
-                        ..kernel_prior()
-                    },
-                    KernelPrior {
-                        scales: pooled,
-                        ..kernel_prior()
-                    },
-                    KernelPrior {
-                        noise_std: pooled,
-                        ..kernel_prior()
-                    },
+                    KernelPrior { lengthscales: pooled, ..kernel_prior() },
+                    KernelPrior { scales: pooled, ..kernel_prior() },
+                    KernelPrior { noise_std: pooled, ..kernel_prior() },
                 ] {
-                    bad.push(KernelLearning {
-                        prior: Some(prior),
-                        ..good.clone()
-                    });
+                    bad.push(KernelLearning { prior: Some(prior), ..good.clone() });
                 }
             }
         }
         let (truth, data) = (planted(), Dataset::empty(4));
         for bad in bad {
-            assert!(
-                matches!(bad.validate(), Err(Error::InvalidSetting { .. })),
-                "{bad:?}"
-            );
+            assert!(matches!(bad.validate(), Err(Error::InvalidSetting { .. })), "{bad:?}");
             assert!(kernel_learning(&truth, &data, &bad).is_err());
         }
         // A start that cannot be scored because it makes no sense is an error, not a wall.
-        let negative = AdditivePrior {
-            noise_std: -1.0,
-            ..truth.clone()
-        };
+        let negative = AdditivePrior { noise_std: -1.0, ..truth.clone() };
         assert!(kernel_learning(&negative, &data, &good).is_err());
         let narrow = Dataset::empty(3);
         let refused = kernel_learning(&truth, &narrow, &good).unwrap_err();
         assert!(
-            matches!(
-                refused,
-                Error::WrongDimension {
-                    expected: 4,
-                    found: 3,
-                    ..
-                }
-            ),
+            matches!(refused, Error::WrongDimension { expected: 4, found: 3, .. }),
             "{refused}"
         );
     }

@@ -33,14 +33,19 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// A grid with these axes, none of which may be empty.
+    /// A grid with these axes, none of which may be empty or hold a number that is not finite.
     pub fn new(axes: Vec<Vec<f64>>) -> Result<Self> {
-        match axes.iter().position(Vec::is_empty) {
-            Some(i) => Err(Error::InvalidStructure {
-                reason: format!("axis {i} of the grid is empty; every axis needs a value"),
-            }),
-            None => Ok(Self { axes }),
+        for (i, axis) in axes.iter().enumerate() {
+            if axis.is_empty() {
+                let reason = format!("axis {i} of the grid is empty; every axis needs a value");
+                return Err(Error::InvalidStructure { reason });
+            }
+            if let Some(&value) = axis.iter().find(|value| !value.is_finite()) {
+                let reason = "the values of a grid must be finite".to_string();
+                return Err(Error::InvalidPoint { coordinate: i, value, reason });
+            }
         }
+        Ok(Self { axes })
     }
 
     /// The values of variable i.
@@ -58,11 +63,7 @@ impl Grid {
             Ok(())
         } else {
             let found = self.axes.len();
-            Err(Error::WrongDimension {
-                what: "the grid",
-                expected: dimension,
-                found,
-            })
+            Err(Error::WrongDimension { what: "the grid", expected: dimension, found })
         }
     }
 
@@ -85,17 +86,8 @@ pub struct Maximum {
 /// MSG-PASSING-DISCRETE: the exact maximum of φ on the grid. Of equal maxima it takes the first along each axis.
 pub fn msg_passing_discrete(phi: &impl AdditiveFunction, grid: &Grid) -> Result<Maximum> {
     let chosen = choose(phi, grid)?;
-    let point = chosen
-        .assignment
-        .iter()
-        .enumerate()
-        .map(|(i, &r)| grid.axis(i)[r])
-        .collect();
-    Ok(Maximum {
-        point: Point(point),
-        value: chosen.value,
-        evaluations: chosen.evaluations,
-    })
+    let point = chosen.assignment.iter().enumerate().map(|(i, &r)| grid.axis(i)[r]).collect();
+    Ok(Maximum { point: Point(point), value: chosen.value, evaluations: chosen.evaluations })
 }
 
 struct Chosen {
@@ -108,11 +100,7 @@ fn choose(phi: &impl AdditiveFunction, grid: &Grid) -> Result<Chosen> {
     let tables = phi.tabulate(grid)?;
     let evaluations = tables.iter().map(Vec::len).sum();
     let (assignment, value) = max_sum(phi.components(), tables, &grid.sizes())?;
-    Ok(Chosen {
-        assignment,
-        value,
-        evaluations,
-    })
+    Ok(Chosen { assignment, value, evaluations })
 }
 
 /// A table over some variables (sorted), last variable fastest.
@@ -135,9 +123,7 @@ fn max_sum(
     sizes: &[usize],
 ) -> Result<(Vec<usize>, f64)> {
     let dimension = sizes.len();
-    let order = Graph::from_components(dimension, components)?
-        .elimination_order()
-        .order;
+    let order = Graph::from_components(dimension, components)?.elimination_order().order;
     let mut position = vec![0; dimension];
     for (p, &v) in order.iter().enumerate() {
         position[v] = p;
@@ -175,35 +161,22 @@ fn max_sum(
 
 /// Sums the tables of a bucket and maximises over its variable v.
 fn eliminate(v: usize, tables: Vec<Table>, sizes: &[usize]) -> Result<(Table, Decision)> {
-    let mut variables: Vec<usize> = tables
-        .iter()
-        .flat_map(|t| t.variables.iter().copied())
-        .filter(|&u| u != v)
-        .collect();
+    let mut variables: Vec<usize> =
+        tables.iter().flat_map(|t| t.variables.iter().copied()).filter(|&u| u != v).collect();
     variables.sort_unstable();
     variables.dedup();
-    let sums = variables
-        .iter()
-        .fold(sizes[v] as u128, |n, &u| n.saturating_mul(sizes[u] as u128));
+    let sums = variables.iter().fold(sizes[v] as u128, |n, &u| n.saturating_mul(sizes[u] as u128));
     if sums > TABLE_LIMIT as u128 {
-        return Err(Error::TableTooLarge {
-            entries: sums,
-            limit: TABLE_LIMIT,
-        });
+        return Err(Error::TableTooLarge { entries: sums, limit: TABLE_LIMIT });
     }
     let entries: usize = variables.iter().map(|&u| sizes[u]).product();
     // strides[t][k]: how far one step of variables[k] moves in table t; steps[t]: one step of v.
     let stride = |table: &Table, u: usize| match table.variables.iter().position(|&w| w == u) {
-        Some(p) => table.variables[p + 1..]
-            .iter()
-            .map(|&w| sizes[w])
-            .product::<usize>(),
+        Some(p) => table.variables[p + 1..].iter().map(|&w| sizes[w]).product::<usize>(),
         None => 0,
     };
-    let strides: Vec<Vec<usize>> = tables
-        .iter()
-        .map(|t| variables.iter().map(|&u| stride(t, u)).collect())
-        .collect();
+    let strides: Vec<Vec<usize>> =
+        tables.iter().map(|t| variables.iter().map(|&u| stride(t, u)).collect()).collect();
     let steps: Vec<usize> = tables.iter().map(|t| stride(t, v)).collect();
 
     let mut values = Vec::with_capacity(entries);
@@ -240,11 +213,7 @@ fn eliminate(v: usize, tables: Vec<Table>, sizes: &[usize]) -> Result<(Table, De
             digits[k] = 0;
         }
     }
-    let decision = Decision {
-        variable: v,
-        variables: variables.clone(),
-        best,
-    };
+    let decision = Decision { variable: v, variables: variables.clone(), best };
     Ok((Table { variables, values }, decision))
 }
 
@@ -261,10 +230,7 @@ pub struct Zoom {
 impl Default for Zoom {
     /// The paper's R = 4, L = 4.
     fn default() -> Self {
-        Self {
-            grid_size: 4,
-            levels: 4,
-        }
+        Self { grid_size: 4, levels: 4 }
     }
 }
 
@@ -312,10 +278,7 @@ impl Cell {
     /// The whole domain of variable d.
     pub fn whole(space: &Space, d: usize) -> Self {
         match space.levels(d) {
-            None => Cell::Interval {
-                low: 0.0,
-                high: 1.0,
-            },
+            None => Cell::Interval { low: 0.0, high: 1.0 },
             Some(count) => Cell::Levels { first: 0, count },
         }
     }
@@ -334,18 +297,12 @@ impl Cell {
             Cell::Interval { low, high } => {
                 let width = (high - low) / grid_size as f64;
                 let bound = |k: usize| {
-                    if k == grid_size {
-                        high
-                    } else {
-                        width.mul_add(k as f64, low)
-                    }
+                    if k == grid_size { high } else { width.mul_add(k as f64, low) }
                 };
                 (0..grid_size)
                     .map(|k| {
                         let (low, high) = (bound(k), bound(k + 1));
-                        let x = (high - low)
-                            .mul_add(rng.random::<f64>(), low)
-                            .clamp(low, high);
+                        let x = (high - low).mul_add(rng.random::<f64>(), low).clamp(low, high);
                         (Cell::Interval { low, high }, x)
                     })
                     .collect()
@@ -358,13 +315,7 @@ impl Cell {
                     .map(|k| {
                         let (first, end) = (bound(k), bound(k + 1));
                         let level = rng.random_range(first..end);
-                        (
-                            Cell::Levels {
-                                first,
-                                count: end - first,
-                            },
-                            space.coordinate(d, level),
-                        )
+                        (Cell::Levels { first, count: end - first }, space.coordinate(d, level))
                     })
                     .collect()
             }
@@ -374,10 +325,7 @@ impl Cell {
 
 /// ZOOM-STRATEGY: for each variable the cell whose representative was chosen.
 pub fn zoom_strategy(cut: &[Vec<(Cell, f64)>], chosen: &[usize]) -> Vec<Cell> {
-    cut.iter()
-        .zip(chosen)
-        .map(|(cells, &r)| cells[r].0)
-        .collect()
+    cut.iter().zip(chosen).map(|(cells, &r)| cells[r].0).collect()
 }
 
 /// Alg. 2, MSG-PASSING-CONTINUOUS: L levels of cutting, exact maximisation over the representatives, and zooming.
@@ -391,9 +339,7 @@ pub fn msg_passing_continuous(
     rng: &mut Generator,
 ) -> Result<Maximum> {
     zoom.validate()?;
-    let mut cells: Vec<Cell> = (0..space.dimension())
-        .map(|d| Cell::whole(space, d))
-        .collect();
+    let mut cells: Vec<Cell> = (0..space.dimension()).map(|d| Cell::whole(space, d)).collect();
     let mut evaluations = 0;
     let mut level = 0;
     loop {
@@ -403,29 +349,15 @@ pub fn msg_passing_continuous(
             .enumerate()
             .map(|(d, cell)| cell.cut(space, d, zoom.grid_size, rng))
             .collect();
-        let grid = Grid::new(
-            cut.iter()
-                .map(|axis| axis.iter().map(|c| c.1).collect())
-                .collect(),
-        )?;
+        let grid = Grid::new(cut.iter().map(|axis| axis.iter().map(|c| c.1).collect()).collect())?;
         let chosen = choose(phi, &grid)?;
         evaluations += chosen.evaluations;
         cells = zoom_strategy(&cut, &chosen.assignment);
         // A last level in which nothing is left to choose would only repeat this one.
-        let settled = cells
-            .iter()
-            .all(|cell| matches!(cell, Cell::Levels { count: 1, .. }));
+        let settled = cells.iter().all(|cell| matches!(cell, Cell::Levels { count: 1, .. }));
         if level == zoom.levels || settled {
-            let point = cut
-                .iter()
-                .zip(&chosen.assignment)
-                .map(|(axis, &r)| axis[r].1)
-                .collect();
-            return Ok(Maximum {
-                point: Point(point),
-                value: chosen.value,
-                evaluations,
-            });
+            let point = cut.iter().zip(&chosen.assignment).map(|(axis, &r)| axis[r].1).collect();
+            return Ok(Maximum { point: Point(point), value: chosen.value, evaluations });
         }
     }
 }
@@ -449,9 +381,10 @@ pub fn msg_passing_capped(
         .collect::<Result<_>>()?;
     let evaluations = |r: u64| {
         phi.components().iter().fold(0_u128, |sum, g| {
-            let table = g.variables().iter().fold(1_u128, |n, &i| {
-                n.saturating_mul(u128::from(levels[i].min(r)))
-            });
+            let table = g
+                .variables()
+                .iter()
+                .fold(1_u128, |n, &i| n.saturating_mul(u128::from(levels[i].min(r))));
             sum.saturating_add(table)
         })
     };
@@ -475,20 +408,13 @@ pub fn msg_passing_capped(
             let mut chosen: Vec<u64> = if count <= low {
                 (0..count).collect()
             } else {
-                index::sample(
-                    rng,
-                    usize::try_from(count).unwrap_or(usize::MAX),
-                    low as usize,
-                )
-                .into_iter()
-                .map(|level| level as u64)
-                .collect()
+                index::sample(rng, usize::try_from(count).unwrap_or(usize::MAX), low as usize)
+                    .into_iter()
+                    .map(|level| level as u64)
+                    .collect()
             };
             chosen.sort_unstable();
-            chosen
-                .into_iter()
-                .map(|level| space.coordinate(d, level))
-                .collect()
+            chosen.into_iter().map(|level| space.coordinate(d, level)).collect()
         })
         .collect();
     msg_passing_discrete(phi, &Grid::new(axes)?)
@@ -634,14 +560,8 @@ mod tests {
         vec![
             (3, components(&[&[0, 1, 2]])),
             (4, components(&[&[0, 1, 2], &[1, 2, 3]])),
-            (
-                6,
-                components(&[&[0, 1, 2], &[2, 3, 4], &[4, 5, 0], &[1, 3, 5]]),
-            ),
-            (
-                4,
-                components(&[&[0], &[0, 1], &[1], &[1, 0], &[3], &[0, 1, 3]]),
-            ),
+            (6, components(&[&[0, 1, 2], &[2, 3, 4], &[4, 5, 0], &[1, 3, 5]])),
+            (4, components(&[&[0], &[0, 1], &[1], &[1, 0], &[3], &[0, 1, 3]])),
             (6, components(&[&[4, 1]])),
             (5, Vec::new()),
             (4, pairs(cycle(4))),
@@ -649,6 +569,16 @@ mod tests {
             (5, pairs(all_pairs(5))),
             (6, pairs(all_pairs(6))),
         ]
+    }
+
+    #[test]
+    fn grids_without_values_or_with_infinite_ones_are_refused() {
+        let refused = Grid::new(vec![vec![0.0], vec![]]).unwrap_err();
+        assert!(refused.to_string().contains("axis 1"), "{refused}");
+        for value in [f64::NAN, f64::INFINITY] {
+            let refused = Grid::new(vec![vec![0.0], vec![0.5, value]]).unwrap_err();
+            assert!(matches!(refused, Error::InvalidPoint { coordinate: 1, .. }));
+        }
     }
 
     #[test]
@@ -753,16 +683,10 @@ mod tests {
 
     #[test]
     fn discrete_in_one_dimension() {
-        let phi = Tables {
-            components: components(&[&[0]]),
-            tables: vec![vec![1.0, 5.0, 2.0, 5.0]],
-        };
+        let phi =
+            Tables { components: components(&[&[0]]), tables: vec![vec![1.0, 5.0, 2.0, 5.0]] };
         let found = msg_passing_discrete(&phi, &grid(&[4])).unwrap();
-        let expected = Maximum {
-            point: Point(vec![coordinate(0, 1)]),
-            value: 5.0,
-            evaluations: 4,
-        };
+        let expected = Maximum { point: Point(vec![coordinate(0, 1)]), value: 5.0, evaluations: 4 };
         assert_eq!(found, expected);
     }
 
@@ -799,10 +723,7 @@ mod tests {
         let phi = Tables::random(pairs, &[100; 5], || 0.0);
         let axes = vec![vec![0.5; 100]; 5];
         let refused = msg_passing_discrete(&phi, &Grid::new(axes).unwrap()).unwrap_err();
-        let expected = Error::TableTooLarge {
-            entries: 10_u128.pow(10),
-            limit: TABLE_LIMIT,
-        };
+        let expected = Error::TableTooLarge { entries: 10_u128.pow(10), limit: TABLE_LIMIT };
         assert_eq!(refused, expected);
     }
 
@@ -813,11 +734,7 @@ mod tests {
         let two = grid(&[2, 3]);
         assert_eq!(two.dimension(), 2);
         assert!(two.check(2).is_ok());
-        let expected = Error::WrongDimension {
-            what: "the grid",
-            expected: 3,
-            found: 2,
-        };
+        let expected = Error::WrongDimension { what: "the grid", expected: 3, found: 2 };
         assert_eq!(two.check(3), Err(expected));
     }
 
@@ -836,18 +753,12 @@ mod tests {
         let cube = Space::unit_cube(2).unwrap();
         let finite = Space::new(vec![Parameter::boolean("a"), Parameter::boolean("b")]).unwrap();
         let rng = &mut generator(1);
-        assert_eq!(
-            msg_passing_discrete(&phi, &grid(&[2, 2])),
-            Err(Error::EmptySpace)
-        );
+        assert_eq!(msg_passing_discrete(&phi, &grid(&[2, 2])), Err(Error::EmptySpace));
         assert_eq!(
             msg_passing_continuous(&phi, &cube, Zoom::default(), rng),
             Err(Error::EmptySpace)
         );
-        assert_eq!(
-            msg_passing_capped(&phi, &finite, 10, rng),
-            Err(Error::EmptySpace)
-        );
+        assert_eq!(msg_passing_capped(&phi, &finite, 10, rng), Err(Error::EmptySpace));
     }
 
     /// A function of the coordinates that remembers the grids on which it was tabulated.
@@ -860,11 +771,7 @@ mod tests {
     impl<F: Fn(&[usize], &[f64]) -> f64> Formula<F> {
         /// `value` is given the variables of a component and their coordinates.
         fn new(components: Vec<Component>, value: F) -> Self {
-            Self {
-                components,
-                value,
-                grids: RefCell::default(),
-            }
+            Self { components, value, grids: RefCell::default() }
         }
 
         fn at(&self, point: &[f64]) -> f64 {
@@ -934,10 +841,7 @@ mod tests {
         let tree = components(&[&[0, 1], &[1, 2], &[1, 3], &[3, 4]]);
         let phi = Formula::new(tree, peak);
         let median = |levels: usize| {
-            let zoom = Zoom {
-                grid_size: 4,
-                levels,
-            };
+            let zoom = Zoom { grid_size: 4, levels };
             let mut regrets: Vec<f64> = (0..RUNS)
                 .map(|seed| {
                     let found =
@@ -994,9 +898,8 @@ mod tests {
 
     /// The largest value over all points of a finite space.
     fn exhaustive<F: Fn(&[usize], &[f64]) -> f64>(phi: &Formula<F>, space: &Space) -> f64 {
-        let counts: Vec<usize> = (0..space.dimension())
-            .map(|d| space.levels(d).unwrap() as usize)
-            .collect();
+        let counts: Vec<usize> =
+            (0..space.dimension()).map(|d| space.levels(d).unwrap() as usize).collect();
         let value = |a: Vec<usize>| {
             let levels = a.into_iter().enumerate();
             let x: Vec<f64> = levels.map(|(d, r)| space.coordinate(d, r as u64)).collect();
@@ -1067,20 +970,14 @@ mod tests {
         match cell {
             Cell::Interval { low, high } => {
                 let share = |k: usize| low + (high - low) * k as f64 / grid_size as f64;
-                Cell::Interval {
-                    low: share(r),
-                    high: share(r + 1),
-                }
+                Cell::Interval { low: share(r), high: share(r + 1) }
             }
             Cell::Levels { first, count } => {
                 let cells = count.min(grid_size as u64);
                 // Level k belongs to the last cell that begins at or before it; cell r begins at ⌊r·count/cells⌋.
                 let begin =
                     |r: usize| first + (r as u128 * u128::from(count) / u128::from(cells)) as u64;
-                Cell::Levels {
-                    first: begin(r),
-                    count: begin(r + 1) - begin(r),
-                }
+                Cell::Levels { first: begin(r), count: begin(r + 1) - begin(r) }
             }
         }
     }
@@ -1224,10 +1121,7 @@ mod tests {
     fn representatives_of_an_interval_are_uniform() {
         const CUTS: usize = 20_000;
         let space = Space::unit_cube(1).unwrap();
-        let cell = Cell::Interval {
-            low: 0.3,
-            high: 0.7,
-        };
+        let cell = Cell::Interval { low: 0.3, high: 0.7 };
         let mut rng = generator(6);
         let mut shares = vec![Vec::new(); 4];
         for _ in 0..CUTS {
@@ -1267,10 +1161,7 @@ mod tests {
     fn representatives_of_levels_are_uniform() {
         const CUTS: usize = 20_000;
         let space = Space::new(vec![Parameter::integer("n", 1, 12)]).unwrap();
-        let cell = Cell::Levels {
-            first: 1,
-            count: 10,
-        };
+        let cell = Cell::Levels { first: 1, count: 10 };
         let mut rng = generator(7);
         let mut counts = [0_usize; 12];
         for _ in 0..CUTS {
@@ -1293,13 +1184,7 @@ mod tests {
         const COUNT: u64 = 1_000_000_000_000_000;
         let space = Space::new(vec![Parameter::integer("n", 0, COUNT as i64 - 1)]).unwrap();
         let whole = Cell::whole(&space, 0);
-        assert_eq!(
-            whole,
-            Cell::Levels {
-                first: 0,
-                count: COUNT
-            }
-        );
+        assert_eq!(whole, Cell::Levels { first: 0, count: COUNT });
         let mut rng = generator(8);
         let cut = whole.cut(&space, 0, 7, &mut rng);
         let mut end = 0;
@@ -1314,10 +1199,7 @@ mod tests {
         assert_eq!(end, COUNT);
         // 50 halvings leave one of 10^15 < 2^50 levels.
         let phi = Formula::new(components(&[&[0]]), |_, x| x[0]);
-        let zoom = Zoom {
-            grid_size: 2,
-            levels: 60,
-        };
+        let zoom = Zoom { grid_size: 2, levels: 60 };
         let found = msg_passing_continuous(&phi, &space, zoom, &mut rng).unwrap();
         assert_eq!(space.level(0, found.point.as_slice()[0]), COUNT - 1);
         assert!(phi.grids.borrow().len() <= 50);
@@ -1332,9 +1214,8 @@ mod tests {
     fn capped_search_of_the_papers_star() {
         // 24 edges: 6² a table are 864 evaluations, 7² were 1176.
         let space = integers(25, 51);
-        let star: Vec<Component> = (1..25)
-            .map(|i| Component::pair(Edge::new(0, i).unwrap()))
-            .collect();
+        let star: Vec<Component> =
+            (1..25).map(|i| Component::pair(Edge::new(0, i).unwrap())).collect();
         for structure in [star, path(25)] {
             let phi = Formula::new(structure, rugged);
             let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
@@ -1368,11 +1249,8 @@ mod tests {
 
     #[test]
     fn capped_search_refuses_intervals() {
-        let space = Space::new(vec![
-            Parameter::integer("n", 0, 5),
-            Parameter::real("x", 0.0, 1.0),
-        ])
-        .unwrap();
+        let space = Space::new(vec![Parameter::integer("n", 0, 5), Parameter::real("x", 0.0, 1.0)])
+            .unwrap();
         let phi = Formula::new(path(2), rugged);
         let refused = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap_err();
         let message = refused.to_string();
@@ -1445,11 +1323,8 @@ mod tests {
             msg_passing_capped(&phi, &space, 5, &mut rng).unwrap();
             let grid = phi.grids.take().remove(0);
             assert_eq!(grid.axis(0).len(), 5);
-            let levels: Vec<usize> = grid
-                .axis(0)
-                .iter()
-                .map(|&x| space.level(0, x) as usize)
-                .collect();
+            let levels: Vec<usize> =
+                grid.axis(0).iter().map(|&x| space.level(0, x) as usize).collect();
             for (place, &level) in levels.iter().enumerate() {
                 single[level] += 1;
                 for &before in &levels[..place] {

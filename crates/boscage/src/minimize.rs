@@ -107,21 +107,15 @@ fn run(
             });
         }
         optimizer.tell(point.clone(), sign * outcome)?;
-        done.push(Trial {
-            point,
-            values,
-            outcome,
-        });
+        done.push(Trial { point, values, outcome });
         if sign * outcome > sign * done[best].outcome {
             best = done.len() - 1;
         }
     }
     match done.get(best) {
-        Some(trial) => Ok(Optimum {
-            best: trial.clone(),
-            model: optimizer.model().cloned(),
-            trials: done,
-        }),
+        Some(trial) => {
+            Ok(Optimum { best: trial.clone(), model: optimizer.model().cloned(), trials: done })
+        }
         None => Err(Error::InvalidSetting {
             setting: "trials",
             value: trials.to_string(),

@@ -59,7 +59,7 @@ pub trait Optimizer: Send {
 
 /// A method and its settings: what a study remembers of how it was run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", content = "settings", rename_all = "kebab-case")]
+#[serde(tag = "name", content = "settings", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Method {
     /// [`TreeGpUcb`].
     Tree(TreeGpUcbSettings),

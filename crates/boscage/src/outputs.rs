@@ -40,13 +40,7 @@ pub struct OutputMap {
 impl OutputMap {
     /// The map that changes nothing.
     pub fn identity() -> Self {
-        Self {
-            shift: 0.0,
-            scale: 1.0,
-            low_fence: None,
-            high_fence: None,
-            reach: 1.0,
-        }
+        Self { shift: 0.0, scale: 1.0, low_fence: None, high_fence: None, reach: 1.0 }
     }
 
     /// The map that this rule prescribes for these outcomes, which must be finite.
@@ -76,12 +70,7 @@ impl OutputMap {
             // Nothing is known of the scale yet; the fences still hold off whatever comes next.
             let fence = |distance: f64| Some(sorted[0] + distance).filter(|f| f.is_finite());
             let (low_fence, high_fence) = (fence(-3.0), fence(3.0));
-            return Self {
-                shift: sorted[0],
-                low_fence,
-                high_fence,
-                ..Self::identity()
-            };
+            return Self { shift: sorted[0], low_fence, high_fence, ..Self::identity() };
         }
         let mut map = Self {
             shift: 0.0,
@@ -95,11 +84,7 @@ impl OutputMap {
         let variance = bent.iter().map(|b| (b - mean) * (b - mean)).sum::<f64>() / n as f64;
         map.shift = mean * width;
         let scale = variance.sqrt() * width;
-        map.scale = if scale.is_finite() && scale > 0.0 {
-            scale
-        } else {
-            width
-        };
+        map.scale = if scale.is_finite() && scale > 0.0 { scale } else { width };
         map
     }
 
@@ -143,10 +128,7 @@ mod tests {
     fn mean_and_std(z: &[f64]) -> (f64, f64) {
         let n = z.len() as f64;
         let mean = z.iter().sum::<f64>() / n;
-        (
-            mean,
-            (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / n).sqrt(),
-        )
+        (mean, (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / n).sqrt())
     }
 
     /// Spread out like a sine, without outliers.
@@ -162,10 +144,7 @@ mod tests {
             assert_eq!(map.apply(y), y);
             assert_eq!(map.invert(y), y);
         }
-        assert_eq!(
-            OutputMap::fit(OutputRule::Standardised, &[]),
-            OutputMap::identity()
-        );
+        assert_eq!(OutputMap::fit(OutputRule::Standardised, &[]), OutputMap::identity());
     }
 
     #[test]
@@ -235,9 +214,7 @@ mod tests {
                 let (_, spread) = mean_and_std(&z);
                 assert!(spread > 0.1, "{outlier} among {n}: spread {spread}");
                 // And it stays the largest or smallest, at a bounded distance.
-                let beyond = z
-                    .iter()
-                    .all(|z| if outlier > 0.0 { bent > *z } else { bent < *z });
+                let beyond = z.iter().all(|z| if outlier > 0.0 { bent > *z } else { bent < *z });
                 assert!(beyond && bent.abs() < 15.0, "{outlier} among {n}: {bent}");
             }
         }
@@ -259,11 +236,8 @@ mod tests {
     fn far_beyond_a_fence_rounding_does_not_swap_neighbours() {
         // Where 1 + e rounds up and down in turn.
         let (fence, start) = (0.0, 2.0_f64.powi(53));
-        let map = OutputMap {
-            high_fence: Some(fence),
-            low_fence: Some(fence),
-            ..OutputMap::identity()
-        };
+        let map =
+            OutputMap { high_fence: Some(fence), low_fence: Some(fence), ..OutputMap::identity() };
         for step in 0..1000 {
             let (y, next) = (start + f64::from(step), (start + f64::from(step)).next_up());
             assert!(map.apply(y) <= map.apply(next), "{y}");
@@ -290,24 +264,15 @@ mod tests {
             Just(f64::EPSILON),
         ];
         let ordinary = -10.0..10.0_f64;
-        let tiny_range = (
-            prop_oneof![-10.0..10.0_f64, -1.7e308..1.7e308_f64],
-            vec(0..9_u64, 1..40),
-        )
-            .prop_map(|(y, steps)| {
-                steps
-                    .iter()
-                    .map(|&step| f64::from_bits(y.to_bits() + step))
-                    .collect()
-            });
+        let tiny_range =
+            (prop_oneof![-10.0..10.0_f64, -1.7e308..1.7e308_f64], vec(0..9_u64, 1..40)).prop_map(
+                |(y, steps)| steps.iter().map(|&step| f64::from_bits(y.to_bits() + step)).collect(),
+            );
         prop_oneof![
             vec(ordinary.clone(), 1..60),
             vec(any_size.clone(), 1..60),
             vec(huge.clone(), 1..60),
-            vec(
-                prop_oneof![8 => ordinary, 1 => any_size, 1 => huge, 1 => special],
-                1..60
-            ),
+            vec(prop_oneof![8 => ordinary, 1 => any_size, 1 => huge, 1 => special], 1..60),
             tiny_range,
         ]
     }

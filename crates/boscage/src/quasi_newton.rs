@@ -115,19 +115,10 @@ pub(crate) fn minimize_in_box(
     let (lower, upper) = (lower.to_vec(), upper.to_vec());
     let state = RefCell::new(State {
         function,
-        best: Minimum {
-            point: start.clone(),
-            value: f64::INFINITY,
-            evaluations: 0,
-        },
+        best: Minimum { point: start.clone(), value: f64::INFINITY, evaluations: 0 },
         latest: (Vec::new(), f64::NAN, Vec::new()),
     });
-    let objective = Objective {
-        lower: &lower,
-        upper: &upper,
-        max_evaluations,
-        state: &state,
-    };
+    let objective = Objective { lower: &lower, upper: &upper, max_evaluations, state: &state };
     let solver = Lbfgsb::new()
         .with_m_capacity(10)
         .with_absolute_projected_gradient_tolerance(1e-5)
@@ -158,9 +149,7 @@ mod tests {
     }
 
     fn rosenbrock_box() -> (Vec<f64>, Vec<f64>) {
-        let lower = (0..25)
-            .map(|i| if i % 2 == 0 { 1.0 } else { -100.0 })
-            .collect();
+        let lower = (0..25).map(|i| if i % 2 == 0 { 1.0 } else { -100.0 }).collect();
         (lower, vec![100.0; 25])
     }
 
@@ -170,11 +159,7 @@ mod tests {
         let minimum = minimize_in_box(rosenbrock, &[3.0; 25], &lower, &upper, 200);
         // scipy.optimize.minimize(method="L-BFGS-B") with its default tolerances, memory 10: 28 evaluations.
         assert_eq!(minimum.evaluations, 28);
-        assert!(
-            (minimum.value / 6.689_966_906e-10 - 1.0).abs() < 1e-9,
-            "{:e}",
-            minimum.value
-        );
+        assert!((minimum.value / 6.689_966_906e-10 - 1.0).abs() < 1e-9, "{:e}", minimum.value);
         // Along the chain errors double from one coordinate to the next, so the last ones say little.
         for x in &minimum.point[..10] {
             assert!((x - 1.0).abs() < 1e-3, "{x}");
@@ -214,10 +199,7 @@ mod tests {
         );
         assert_eq!(outside, 0, "evaluated outside of the box");
         // On the bounds to the bit.
-        assert_eq!(
-            (minimum.point[0], minimum.point[2], minimum.point[3]),
-            (0.0, 1.0, 0.9)
-        );
+        assert_eq!((minimum.point[0], minimum.point[2], minimum.point[3]), (0.0, 1.0, 0.9));
         assert!((minimum.point[1] - 0.3).abs() < 1e-5);
         assert!((minimum.value - (0.5 * 4.0 + 1.5 * 16.0)).abs() < 1e-9);
     }
@@ -281,13 +263,8 @@ mod tests {
     #[test]
     fn nothing_finite_returns_the_start() {
         for value in [f64::INFINITY, f64::NAN] {
-            let minimum = minimize_in_box(
-                |_| (value, vec![0.0; 2]),
-                &[0.2, 7.0],
-                &[0.0; 2],
-                &[1.0; 2],
-                20,
-            );
+            let minimum =
+                minimize_in_box(|_| (value, vec![0.0; 2]), &[0.2, 7.0], &[0.0; 2], &[1.0; 2], 20);
             assert_eq!(minimum.point, [0.2, 1.0]);
             assert_eq!(minimum.value, f64::INFINITY);
             assert!(minimum.evaluations <= 20);
@@ -304,11 +281,7 @@ mod tests {
                     |x| {
                         calls += 1;
                         let (value, gradient) = f(x);
-                        if calls > from {
-                            (value, vec![bad; 2])
-                        } else {
-                            (value, gradient)
-                        }
+                        if calls > from { (value, vec![bad; 2]) } else { (value, gradient) }
                     },
                     &[5.0, 5.0],
                     &[-10.0; 2],

@@ -80,9 +80,8 @@ impl Seen {
         if !self.contains(&point) {
             return Ok(point);
         }
-        let movable: Vec<usize> = (0..space.dimension())
-            .filter(|&d| space.levels(d) != Some(1))
-            .collect();
+        let movable: Vec<usize> =
+            (0..space.dimension()).filter(|&d| space.levels(d) != Some(1)).collect();
         let mut neighbours: Vec<Point> = Vec::new();
         for _ in 0..if movable.is_empty() { 0 } else { NEIGHBOURS } {
             let d = movable[rng.random_range(0..movable.len())];
@@ -168,15 +167,9 @@ mod tests {
         let point = space.sample(&mut rng());
         let mut seen = Seen::default();
         let score = |points: &[Point]| Ok(points.iter().map(|p| p.0[0] + p.0[1]).collect());
-        assert_eq!(
-            seen.replace(point.clone(), &space, score, &mut rng())
-                .unwrap(),
-            point
-        );
+        assert_eq!(seen.replace(point.clone(), &space, score, &mut rng()).unwrap(), point);
         seen.insert(&point);
-        let other = seen
-            .replace(point.clone(), &space, score, &mut rng())
-            .unwrap();
+        let other = seen.replace(point.clone(), &space, score, &mut rng()).unwrap();
         let changed = (0..3).filter(|&d| other.0[d] != point.0[d]).count();
         assert_eq!(changed, 1);
         // 64 draws see every neighbour of a space this small, so the best must have been found.
@@ -201,20 +194,13 @@ mod tests {
     #[test]
     fn the_last_new_point_is_found_without_luck() {
         // 2^16 points, all but one known: random tries would fail.
-        let space = Space::new(
-            (0..16)
-                .map(|i| Parameter::boolean(format!("b{i}")))
-                .collect(),
-        )
-        .unwrap();
+        let space =
+            Space::new((0..16).map(|i| Parameter::boolean(format!("b{i}"))).collect()).unwrap();
         let mut seen = Seen::default();
         for number in (0..1 << 16).filter(|&n| n != 777) {
             seen.insert(&nth_point(&space, number));
         }
-        assert_eq!(
-            seen.any_new(&space, &mut rng()).unwrap(),
-            nth_point(&space, 777)
-        );
+        assert_eq!(seen.any_new(&space, &mut rng()).unwrap(), nth_point(&space, 777));
     }
 
     #[test]

@@ -310,9 +310,7 @@ mod tests {
     use super::*;
 
     fn numbers(n: usize, step: f64) -> Vec<f64> {
-        (0..n)
-            .map(|i| (i as f64 * step).fract() * 3.0 - 1.0)
-            .collect()
+        (0..n).map(|i| (i as f64 * step).fract() * 3.0 - 1.0).collect()
     }
 
     #[test]
@@ -320,10 +318,7 @@ mod tests {
         for i in 0..2_000_000 {
             let q = i as f64 * 5e-4;
             let (got, want) = (exp2_neg(q), (-q).exp2());
-            assert!(
-                (got / want - 1.0).abs() < 8e-16,
-                "2^-{q}: {got:e} against {want:e}"
-            );
+            assert!((got / want - 1.0).abs() < 8e-16, "2^-{q}: {got:e} against {want:e}");
         }
         assert_eq!(exp2_neg(0.0), 1.0);
         assert!(exp2_neg(1e300) < 1e-307);

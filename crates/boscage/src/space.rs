@@ -118,26 +118,12 @@ pub struct Parameter {
 impl Parameter {
     /// Real numbers from `low` to `high`.
     pub fn real(name: impl Into<String>, low: f64, high: f64) -> Self {
-        Self::new(
-            name,
-            Domain::Real {
-                low,
-                high,
-                log: false,
-            },
-        )
+        Self::new(name, Domain::Real { low, high, log: false })
     }
 
     /// Positive real numbers from `low` to `high` on a log scale.
     pub fn real_log(name: impl Into<String>, low: f64, high: f64) -> Self {
-        Self::new(
-            name,
-            Domain::Real {
-                low,
-                high,
-                log: true,
-            },
-        )
+        Self::new(name, Domain::Real { low, high, log: true })
     }
 
     /// Integers from `low` to `high`.
@@ -147,38 +133,17 @@ impl Parameter {
 
     /// Positive integers from `low` to `high` on a log scale.
     pub fn integer_log(name: impl Into<String>, low: i64, high: i64) -> Self {
-        Self::new(
-            name,
-            Domain::Integer {
-                low,
-                high,
-                step: 1,
-                log: true,
-            },
-        )
+        Self::new(name, Domain::Integer { low, high, step: 1, log: true })
     }
 
     /// The integers `low`, `low + step`, … that are not above `high`.
     pub fn integer_step(name: impl Into<String>, low: i64, high: i64, step: u64) -> Self {
-        Self::new(
-            name,
-            Domain::Integer {
-                low,
-                high,
-                step,
-                log: false,
-            },
-        )
+        Self::new(name, Domain::Integer { low, high, step, log: false })
     }
 
     /// The given numbers, which must be strictly increasing; the model sees their ranks.
     pub fn ordinal(name: impl Into<String>, levels: impl Into<Vec<f64>>) -> Self {
-        Self::new(
-            name,
-            Domain::Ordinal {
-                levels: levels.into(),
-            },
-        )
+        Self::new(name, Domain::Ordinal { levels: levels.into() })
     }
 
     /// False or true.
@@ -196,26 +161,16 @@ impl Parameter {
     }
 
     fn new(name: impl Into<String>, domain: Domain) -> Self {
-        Self {
-            name: name.into(),
-            domain,
-        }
+        Self { name: name.into(), domain }
     }
 
     /// Checks the domain and works out its geometry.
     fn axis(&self) -> Result<Axis> {
-        let refuse = |reason: String| {
-            Err(Error::InvalidDomain {
-                name: self.name.clone(),
-                reason,
-            })
-        };
+        let refuse = |reason: String| Err(Error::InvalidDomain { name: self.name.clone(), reason });
         let count = match &self.domain {
             &Domain::Real { low, high, log } => {
                 if !low.is_finite() || !high.is_finite() {
-                    return refuse(format!(
-                        "bounds {low} and {high} must both be finite numbers"
-                    ));
+                    return refuse(format!("bounds {low} and {high} must both be finite numbers"));
                 }
                 if low > high {
                     return refuse(format!("low {low} is above high {high}; swap them"));
@@ -228,19 +183,12 @@ impl Parameter {
                 return Ok(match (low < high, log) {
                     (false, _) => Axis::Even { count: 1 },
                     (true, false) => Axis::Interval { low, high },
-                    (true, true) => Axis::LogInterval {
-                        low,
-                        high,
-                        ratio: log_ratio(low, high - low),
-                    },
+                    (true, true) => {
+                        Axis::LogInterval { low, high, ratio: log_ratio(low, high - low) }
+                    }
                 });
             }
-            &Domain::Integer {
-                low,
-                high,
-                step,
-                log,
-            } => {
+            &Domain::Integer { low, high, step, log } => {
                 if low > high {
                     return refuse(format!("low {low} is above high {high}; swap them"));
                 }
@@ -317,9 +265,7 @@ impl Parameter {
                 }
                 let mut seen = HashSet::new();
                 if let Some(choice) = choices.iter().find(|choice| !seen.insert(choice.as_str())) {
-                    return refuse(format!(
-                        "choice {choice:?} occurs twice; choices must differ"
-                    ));
+                    return refuse(format!("choice {choice:?} occurs twice; choices must differ"));
                 }
                 choices.len() as u64
             }
@@ -349,18 +295,9 @@ impl Parameter {
                 if !(low..=high).contains(&number) {
                     return Err(format!("{value} is not between {low} and {high}"));
                 }
-                Ok(if low < high {
-                    Place::Real(number)
-                } else {
-                    Place::Level(0)
-                })
+                Ok(if low < high { Place::Real(number) } else { Place::Level(0) })
             }
-            (
-                &Domain::Integer {
-                    low, high, step, ..
-                },
-                value,
-            ) => {
+            (&Domain::Integer { low, high, step, .. }, value) => {
                 let number = match *value {
                     Value::Integer(number) => number,
                     Value::Real(number) => whole(number)
@@ -379,9 +316,9 @@ impl Parameter {
             (Domain::Ordinal { levels }, &(Value::Real(_) | Value::Integer(_))) => {
                 let position = match *value {
                     // An integer that no f64 equals must not pass for the f64 next to it.
-                    Value::Integer(number) => levels
-                        .iter()
-                        .position(|level| whole(*level) == Some(number)),
+                    Value::Integer(number) => {
+                        levels.iter().position(|level| whole(*level) == Some(number))
+                    }
                     _ => {
                         let number = value.as_f64().unwrap_or(f64::NAN);
                         levels.iter().position(|level| *level == number)
@@ -543,11 +480,7 @@ impl Axis {
     }
 
     fn coordinate(&self, level: u64) -> f64 {
-        let Some(last) = self
-            .levels()
-            .map(|count| count - 1)
-            .filter(|last| *last > 0)
-        else {
+        let Some(last) = self.levels().map(|count| count - 1).filter(|last| *last > 0) else {
             return 0.5;
         };
         let level = level.min(last);
@@ -567,11 +500,7 @@ impl Axis {
     }
 
     fn level(&self, coordinate: f64) -> u64 {
-        let Some(last) = self
-            .levels()
-            .map(|count| count - 1)
-            .filter(|last| *last > 0)
-        else {
+        let Some(last) = self.levels().map(|count| count - 1).filter(|last| *last > 0) else {
             return 0;
         };
         // Far outside, all levels would seem equally far. NaN stays NaN; its conversion gives 0.
@@ -689,12 +618,7 @@ impl Axis {
             }
             Self::Even { .. } | Self::LogInteger { .. } => return 0.5,
         };
-        let mut search = Search {
-            axis: self,
-            value,
-            best: 0.0,
-            error: f64::INFINITY,
-        };
+        let mut search = Search { axis: self, value, best: 0.0, error: f64::INFINITY };
         if search.around(estimate.clamp(0.0, 1.0)) {
             return search.best;
         }
@@ -764,11 +688,7 @@ impl Search<'_> {
 /// `ln((low + difference) / low)`, accurate also if the difference is small.
 fn log_ratio(low: f64, difference: f64) -> f64 {
     let quotient = difference / low;
-    if quotient.is_finite() {
-        quotient.ln_1p()
-    } else {
-        difference.ln() - low.ln()
-    }
+    if quotient.is_finite() { quotient.ln_1p() } else { difference.ln() - low.ln() }
 }
 
 /// `value · exp(exponent)` where the exponential alone may be too large or too small for an f64.
@@ -826,9 +746,7 @@ impl TryFrom<Description> for Space {
 
 impl From<Space> for Description {
     fn from(space: Space) -> Self {
-        Self {
-            parameters: space.parameters,
-        }
+        Self { parameters: space.parameters }
     }
 }
 
@@ -857,17 +775,11 @@ impl Space {
                 return Err(Error::EmptyName { position });
             }
             if positions.insert(parameter.name.clone(), position).is_some() {
-                return Err(Error::DuplicateName {
-                    name: parameter.name.clone(),
-                });
+                return Err(Error::DuplicateName { name: parameter.name.clone() });
             }
             axes.push(parameter.axis()?);
         }
-        Ok(Self {
-            parameters,
-            axes,
-            positions,
-        })
+        Ok(Self { parameters, axes, positions })
     }
 
     /// Reals `x0`, `x1`, … on `[0, 1]`, whose values are their coordinates.
@@ -876,11 +788,7 @@ impl Space {
     ///
     /// [`Error::EmptySpace`] if the dimension is 0.
     pub fn unit_cube(dimension: usize) -> Result<Self> {
-        Self::new(
-            (0..dimension)
-                .map(|d| Parameter::real(format!("x{d}"), 0.0, 1.0))
-                .collect(),
-        )
+        Self::new((0..dimension).map(|d| Parameter::real(format!("x{d}"), 0.0, 1.0)).collect())
     }
 
     /// The number of parameters, `D`.
@@ -939,10 +847,7 @@ impl Space {
     ///
     /// If `d` is not below the dimension.
     pub fn is_categorical(&self, d: usize) -> bool {
-        matches!(
-            self.parameters[d].domain,
-            Domain::Boolean | Domain::Categorical { .. }
-        )
+        matches!(self.parameters[d].domain, Domain::Boolean | Domain::Categorical { .. })
     }
 
     /// The number of points, or `None` if there is a real interval. A number too large for its type
@@ -957,12 +862,7 @@ impl Space {
     /// half below the first and one half above the last; the levels of anything else are equally
     /// likely. Takes one number from the generator for each parameter.
     pub fn sample(&self, rng: &mut impl Rng) -> Point {
-        Point(
-            self.axes
-                .iter()
-                .map(|axis| axis.quantile(rng.random::<f64>()))
-                .collect(),
-        )
+        Point(self.axes.iter().map(|axis| axis.quantile(rng.random::<f64>())).collect())
     }
 
     /// The point whose coordinates are the quantiles `uniform` of the distribution of
@@ -976,11 +876,7 @@ impl Space {
         self.check_dimension("the list of uniform numbers", uniform)?;
         check_unit(uniform)?;
         Ok(Point(
-            self.axes
-                .iter()
-                .zip(uniform)
-                .map(|(axis, &share)| axis.quantile(share))
-                .collect(),
+            self.axes.iter().zip(uniform).map(|(axis, &share)| axis.quantile(share)).collect(),
         ))
     }
 
@@ -992,26 +888,17 @@ impl Space {
     /// [`Error::WrongDimension`], and [`Error::InvalidPoint`] if a coordinate is NaN.
     pub fn snap(&self, coordinates: &[f64]) -> Result<Point> {
         self.check_dimension("the list of coordinates", coordinates)?;
-        let snapped = self
-            .axes
-            .iter()
-            .zip(coordinates)
-            .enumerate()
-            .map(|(d, (axis, &value))| {
-                if value.is_nan() {
-                    let reason = "NaN is near no point; give a number".to_owned();
-                    return Err(Error::InvalidPoint {
-                        coordinate: d,
-                        value,
-                        reason,
-                    });
-                }
-                let inside = value.clamp(0.0, 1.0) + 0.0;
-                Ok(match axis.levels() {
-                    None => inside,
-                    Some(_) => axis.coordinate(axis.level(inside)),
-                })
-            });
+        let snapped = self.axes.iter().zip(coordinates).enumerate().map(|(d, (axis, &value))| {
+            if value.is_nan() {
+                let reason = "NaN is near no point; give a number".to_owned();
+                return Err(Error::InvalidPoint { coordinate: d, value, reason });
+            }
+            let inside = value.clamp(0.0, 1.0) + 0.0;
+            Ok(match axis.levels() {
+                None => inside,
+                Some(_) => axis.coordinate(axis.level(inside)),
+            })
+        });
         Ok(Point(snapped.collect::<Result<_>>()?))
     }
 
@@ -1056,18 +943,15 @@ impl Space {
     pub fn encode(&self, values: &[Value]) -> Result<Point> {
         self.check_dimension("the list of values", values)?;
         let coordinates =
-            self.parameters
-                .iter()
-                .zip(&self.axes)
-                .zip(values)
-                .map(|((parameter, axis), value)| match parameter.place(value) {
+            self.parameters.iter().zip(&self.axes).zip(values).map(|((parameter, axis), value)| {
+                match parameter.place(value) {
                     Ok(Place::Real(number)) => Ok(axis.real_coordinate(number)),
                     Ok(Place::Level(level)) => Ok(axis.coordinate(level)),
-                    Err(reason) => Err(Error::InvalidValue {
-                        name: parameter.name.clone(),
-                        reason,
-                    }),
-                });
+                    Err(reason) => {
+                        Err(Error::InvalidValue { name: parameter.name.clone(), reason })
+                    }
+                }
+            });
         Ok(Point(coordinates.collect::<Result<_>>()?))
     }
 
@@ -1096,21 +980,14 @@ impl Space {
         if found == expected {
             Ok(())
         } else {
-            Err(Error::WrongDimension {
-                what,
-                expected,
-                found,
-            })
+            Err(Error::WrongDimension { what, expected, found })
         }
     }
 }
 
 /// Checks that all numbers are in `[0, 1]`.
 fn check_unit(numbers: &[f64]) -> Result<()> {
-    match numbers
-        .iter()
-        .position(|number| !(0.0..=1.0).contains(number))
-    {
+    match numbers.iter().position(|number| !(0.0..=1.0).contains(number)) {
         None => Ok(()),
         Some(coordinate) => Err(Error::InvalidPoint {
             coordinate,
@@ -1130,48 +1007,18 @@ mod tests {
 
     /// The checks of the fuzz target.
     mod checks {
-        include!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../fuzz/checks/space.rs"
-        ));
+        include!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/checks/space.rs"));
     }
 
     const SEEDS: [(&[u8], bool); 5] = [
+        (include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/every_type")), true),
+        (include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/widest")), true),
+        (include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/narrowest")), true),
         (
-            include_bytes!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../fuzz/seeds/every_type"
-            )),
+            include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/full_integers")),
             true,
         ),
-        (
-            include_bytes!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../fuzz/seeds/widest"
-            )),
-            true,
-        ),
-        (
-            include_bytes!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../fuzz/seeds/narrowest"
-            )),
-            true,
-        ),
-        (
-            include_bytes!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../fuzz/seeds/full_integers"
-            )),
-            true,
-        ),
-        (
-            include_bytes!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../fuzz/seeds/refused"
-            )),
-            false,
-        ),
+        (include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/refused")), false),
     ];
 
     fn one(parameter: Parameter) -> Space {
@@ -1228,9 +1075,7 @@ mod tests {
                 Parameter::boolean("b"),
                 Parameter::real("a", 0.0, 1.0),
             ]),
-            Err(Error::DuplicateName {
-                name: "a".to_owned()
-            })
+            Err(Error::DuplicateName { name: "a".to_owned() })
         );
     }
 
@@ -1273,22 +1118,11 @@ mod tests {
         assert!(refusal(Parameter::integer("p", 3, 2)).contains("swap"));
         assert!(refusal(Parameter::integer_step("p", 0, 5, 0)).contains("at least 1"));
         assert!(refusal(Parameter::integer_log("p", 0, 5)).contains("at least 1"));
-        let domain = Domain::Integer {
-            low: 1,
-            high: 9,
-            step: 2,
-            log: true,
-        };
-        let stepped = Parameter {
-            name: "p".to_owned(),
-            domain,
-        };
+        let domain = Domain::Integer { low: 1, high: 9, step: 2, log: true };
+        let stepped = Parameter { name: "p".to_owned(), domain };
         assert!(refusal(stepped).contains("step 2 cannot be combined"));
         let most = 1 << 53;
-        assert_eq!(
-            one(Parameter::integer("p", 1, most)).levels(0),
-            Some(most as u64)
-        );
+        assert_eq!(one(Parameter::integer("p", 1, most)).levels(0), Some(most as u64));
         assert!(refusal(Parameter::integer("p", 0, most)).contains("9007199254740993 levels"));
         let all = Parameter::integer("p", i64::MIN, i64::MAX);
         assert!(refusal(all).contains("18446744073709551616 levels"));
@@ -1306,11 +1140,8 @@ mod tests {
             let space = one(Parameter::integer_log("p", low, high));
             assert_eq!(space.levels(0), Some((high - low + 1) as u64));
         }
-        for (low, high) in [
-            (1, 40_000_000_000_000),
-            (1, 1_000_000_000_000_000),
-            (1 << 50, 1 << 53),
-        ] {
+        for (low, high) in [(1, 40_000_000_000_000), (1, 1_000_000_000_000_000), (1 << 50, 1 << 53)]
+        {
             assert!(refusal(Parameter::integer_log("p", low, high)).contains("told apart"));
         }
     }
@@ -1327,15 +1158,9 @@ mod tests {
         assert!(refusal(Parameter::categorical("p", ["a", "b", "a"])).contains("\"a\" occurs"));
         let numbers = |count: u32| (0..count).map(f64::from).collect::<Vec<_>>();
         let names = |count: u32| (0..count).map(|number| number.to_string());
-        assert_eq!(
-            one(Parameter::ordinal("p", numbers(65_536))).levels(0),
-            Some(65_536)
-        );
+        assert_eq!(one(Parameter::ordinal("p", numbers(65_536))).levels(0), Some(65_536));
         assert!(refusal(Parameter::ordinal("p", numbers(65_537))).contains("65537 levels"));
-        assert_eq!(
-            one(Parameter::categorical("p", names(65_536))).levels(0),
-            Some(65_536)
-        );
+        assert_eq!(one(Parameter::categorical("p", names(65_536))).levels(0), Some(65_536));
         let many = Parameter::categorical("p", names(65_537));
         assert!(refusal(many).contains("65537 choices"));
     }
@@ -1353,10 +1178,7 @@ mod tests {
         assert_eq!(levels(Parameter::integer("p", -2, 2)), Some(5));
         assert_eq!(levels(Parameter::integer_step("p", 0, 10, 4)), Some(3));
         assert_eq!(levels(Parameter::integer_step("p", 0, 3, 4)), Some(1));
-        assert_eq!(
-            levels(Parameter::integer_step("p", i64::MIN, i64::MAX, u64::MAX)),
-            Some(2)
-        );
+        assert_eq!(levels(Parameter::integer_step("p", i64::MIN, i64::MAX, u64::MAX)), Some(2));
         assert_eq!(levels(Parameter::ordinal("p", [0.5, 2.0, 7.0])), Some(3));
         assert_eq!(levels(Parameter::boolean("p")), Some(2));
         assert_eq!(levels(Parameter::categorical("p", ["x"])), Some(1));
@@ -1375,11 +1197,8 @@ mod tests {
         assert_eq!(Space::new(parameters.clone()).unwrap().size(), Some(20));
         parameters.push(Parameter::real("d", 3.0, 4.0));
         assert_eq!(Space::new(parameters).unwrap().size(), None);
-        let booleans = |count: usize| {
-            (0..count)
-                .map(|d| Parameter::boolean(d.to_string()))
-                .collect()
-        };
+        let booleans =
+            |count: usize| (0..count).map(|d| Parameter::boolean(d.to_string())).collect();
         assert_eq!(Space::new(booleans(127)).unwrap().size(), Some(1 << 127));
         assert_eq!(Space::new(booleans(128)).unwrap().size(), Some(u128::MAX));
         assert_eq!(Space::new(booleans(1000)).unwrap().size(), Some(u128::MAX));
@@ -1397,14 +1216,8 @@ mod tests {
         let thirds: Vec<f64> = vec![0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0];
         assert_eq!(quarters, coordinates(Parameter::integer("p", -7, -3)));
         assert_eq!(thirds, coordinates(Parameter::integer_step("p", 0, 11, 3)));
-        assert_eq!(
-            thirds,
-            coordinates(Parameter::ordinal("p", [-1.0, 0.0, 0.5, 900.0]))
-        );
-        assert_eq!(
-            thirds,
-            coordinates(Parameter::categorical("p", ["d", "a", "c", "b"]))
-        );
+        assert_eq!(thirds, coordinates(Parameter::ordinal("p", [-1.0, 0.0, 0.5, 900.0])));
+        assert_eq!(thirds, coordinates(Parameter::categorical("p", ["d", "a", "c", "b"])));
         assert_eq!(vec![0.0, 1.0], coordinates(Parameter::boolean("p")));
         assert_eq!(vec![0.5], coordinates(Parameter::integer("p", 4, 4)));
         assert_eq!(vec![0.5], coordinates(Parameter::integer_log("p", 4, 4)));
@@ -1413,10 +1226,7 @@ mod tests {
         for value in 3..=5000 {
             let exact = (f64::from(value) / 3.0).ln() / (5000.0_f64 / 3.0).ln();
             let coordinate = encode(&space, value);
-            assert!(
-                (coordinate - exact).abs() < 1e-14,
-                "{value}: {coordinate} is not {exact}"
-            );
+            assert!((coordinate - exact).abs() < 1e-14, "{value}: {coordinate} is not {exact}");
             assert_eq!(coordinate, space.coordinate(0, value as u64 - 3));
         }
         assert_eq!((encode(&space, 3), encode(&space, 5000)), (0.0, 1.0));
@@ -1451,13 +1261,9 @@ mod tests {
         let space = one(Parameter::integer_log("p", 1, 4));
         let third = space.coordinate(0, 2);
         assert!((third - 3.0_f64.ln() / 4.0_f64.ln()).abs() < 1e-15);
-        for (coordinate, level) in [
-            (0.25, 0),
-            (0.2501, 1),
-            (0.5 * (0.5 + third) - 1e-9, 1),
-            (0.649, 2),
-            (0.897, 3),
-        ] {
+        for (coordinate, level) in
+            [(0.25, 0), (0.2501, 1), (0.5 * (0.5 + third) - 1e-9, 1), (0.649, 2), (0.897, 3)]
+        {
             assert_eq!(space.level(0, coordinate), level, "of {coordinate}");
         }
     }
@@ -1481,12 +1287,7 @@ mod tests {
             for start in [0, half.saturating_sub(5000), count / 2, count - 10_000] {
                 for level in start..start + 10_000 {
                     let coordinate = space.coordinate(0, level);
-                    assert_eq!(
-                        space.level(0, coordinate),
-                        level,
-                        "{:?}",
-                        space.parameters()[0]
-                    );
+                    assert_eq!(space.level(0, coordinate), level, "{:?}", space.parameters()[0]);
                 }
             }
         }
@@ -1503,43 +1304,27 @@ mod tests {
         let snap = |coordinates: [f64; 3]| space.snap(&coordinates).unwrap().0;
         assert_eq!(snap([0.3, 0.3, 0.3]), [0.3, 0.5, 0.5]);
         assert_eq!(snap([-3.0, 9.0, 9.0]), [0.0, 1.0, 0.5]);
-        assert_eq!(
-            snap([f64::INFINITY, f64::NEG_INFINITY, 0.0]),
-            [1.0, 0.0, 0.5]
-        );
+        assert_eq!(snap([f64::INFINITY, f64::NEG_INFINITY, 0.0]), [1.0, 0.0, 0.5]);
         assert!(snap([-0.0, 0.0, 0.0])[0].is_sign_positive());
         assert_eq!(
             space.snap(&[0.0; 2]),
-            Err(Error::WrongDimension {
-                what: "the list of coordinates",
-                expected: 3,
-                found: 2
-            })
+            Err(Error::WrongDimension { what: "the list of coordinates", expected: 3, found: 2 })
         );
         let refused = space.snap(&[0.0, f64::NAN, 0.0]);
-        assert!(
-            matches!(refused, Err(Error::InvalidPoint { coordinate: 1, value, .. })
-            if value.is_nan())
-        );
+        assert!(matches!(refused, Err(Error::InvalidPoint { coordinate: 1, value, .. })
+            if value.is_nan()));
     }
 
     #[test]
     fn check_refuses_what_is_not_in_the_space() {
-        let space = Space::new(vec![
-            Parameter::real("a", 0.0, 1.0),
-            Parameter::integer("b", 0, 2),
-        ])
-        .unwrap();
+        let space = Space::new(vec![Parameter::real("a", 0.0, 1.0), Parameter::integer("b", 0, 2)])
+            .unwrap();
         let check = |coordinates: &[f64]| space.check(&Point(coordinates.to_vec()));
         assert_eq!(check(&[0.123, 0.5]), Ok(()));
         assert_eq!(check(&[1.0, 0.0]), Ok(()));
         assert_eq!(
             check(&[0.5]),
-            Err(Error::WrongDimension {
-                what: "the point",
-                expected: 2,
-                found: 1
-            })
+            Err(Error::WrongDimension { what: "the point", expected: 2, found: 1 })
         );
         for (coordinates, wrong) in [
             ([f64::NAN, 0.5], 0),
@@ -1555,14 +1340,11 @@ mod tests {
                     if coordinate == wrong),
                 "{coordinates:?} gave {refused:?}"
             );
-            assert_eq!(
-                format!("{:?}", space.decode(&Point(coordinates.to_vec()))),
-                { format!("{:?}", refused.map(|()| Vec::<Value>::new())) }
-            );
+            assert_eq!(format!("{:?}", space.decode(&Point(coordinates.to_vec()))), {
+                format!("{:?}", refused.map(|()| Vec::<Value>::new()))
+            });
         }
-        let Err(error) = check(&[0.5, 0.3]) else {
-            panic!("0.3 is on no level")
-        };
+        let Err(error) = check(&[0.5, 0.3]) else { panic!("0.3 is on no level") };
         assert!(error.to_string().contains("nearest is at 0.5"), "{error}");
     }
 
@@ -1608,11 +1390,7 @@ mod tests {
 
         assert_eq!(
             space.encode(&[]),
-            Err(Error::WrongDimension {
-                what: "the list of values",
-                expected: 1,
-                found: 0
-            })
+            Err(Error::WrongDimension { what: "the list of values", expected: 1, found: 0 })
         );
     }
 
@@ -1690,10 +1468,9 @@ mod tests {
             (3e-320, 1e-300),
             (1.1, 1e308),
         ] {
-            for space in [
-                one(Parameter::real("p", low, high)),
-                one(Parameter::real_log("p", low, high)),
-            ] {
+            for space in
+                [one(Parameter::real("p", low, high)), one(Parameter::real_log("p", low, high))]
+            {
                 assert_eq!((encode(&space, low), encode(&space, high)), (0.0, 1.0));
                 assert_eq!((real(&space, 0.0), real(&space, 1.0)), (low, high));
             }
@@ -1707,18 +1484,10 @@ mod tests {
         // Measured from low, values just above the middle are skipped, and the estimate is so far
         // off in floating-point numbers that only bisection of the upper half finds the coordinate.
         for (low, high, coordinate) in [
-            (
-                0.0017686641992559209,
-                0.0017686641992559224,
-                0.5001487879472679,
-            ),
+            (0.0017686641992559209, 0.0017686641992559224, 0.5001487879472679),
             (1.462906489717886, 1.46290648972003, 0.5000000000000011),
             (186.60756758347483, 186.60756762940326, 0.5000000000001836),
-            (
-                0.018172330907063824,
-                0.018172331014113807,
-                0.5000000000008572,
-            ),
+            (0.018172330907063824, 0.018172331014113807, 0.5000000000008572),
         ] {
             let space = one(Parameter::real_log("p", low, high));
             let value = real(&space, coordinate);
@@ -1744,14 +1513,8 @@ mod tests {
 
     #[test]
     fn values_convert_and_print() {
-        let values: Vec<Value> = vec![
-            true.into(),
-            3.into(),
-            4_u32.into(),
-            5_i64.into(),
-            1.0.into(),
-            "a".into(),
-        ];
+        let values: Vec<Value> =
+            vec![true.into(), 3.into(), 4_u32.into(), 5_i64.into(), 1.0.into(), "a".into()];
         let texts: Vec<String> = values.iter().map(Value::to_string).collect();
         assert_eq!(texts, ["true", "3", "4", "5", "1.0", "a"]);
         let numbers: Vec<Option<f64>> = values.iter().map(Value::as_f64).collect();
@@ -1795,50 +1558,21 @@ mod tests {
     #[test]
     fn json_with_mistakes_is_refused() {
         for (text, message) in [
-            (
-                r#"{"name": "b", "type": "boolean", "low": 0}"#,
-                "unknown field `low`",
-            ),
-            (
-                r#"{"name": "x", "type": "real", "low": 0, "high": 1, "step": 1}"#,
-                "unknown field",
-            ),
-            (
-                r#"{"name": "x", "type": "real", "low": 0, "high": 1, "l": 1}"#,
-                "unknown field `l`",
-            ),
-            (
-                r#"{"name": "x", "type": "real", "low": 0}"#,
-                "missing field `high`",
-            ),
-            (
-                r#"{"name": "x", "type": "float", "low": 0, "high": 1}"#,
-                "unknown variant `float`",
-            ),
-            (
-                r#"{"name": "x", "low": 0, "high": 1}"#,
-                "missing field `type`",
-            ),
+            (r#"{"name": "b", "type": "boolean", "low": 0}"#, "unknown field `low`"),
+            (r#"{"name": "x", "type": "real", "low": 0, "high": 1, "step": 1}"#, "unknown field"),
+            (r#"{"name": "x", "type": "real", "low": 0, "high": 1, "l": 1}"#, "unknown field `l`"),
+            (r#"{"name": "x", "type": "real", "low": 0}"#, "missing field `high`"),
+            (r#"{"name": "x", "type": "float", "low": 0, "high": 1}"#, "unknown variant `float`"),
+            (r#"{"name": "x", "low": 0, "high": 1}"#, "missing field `type`"),
             (r#"{"type": "boolean"}"#, "missing field `name`"),
-            (
-                r#"{"name": "n", "type": "integer", "low": 0.5, "high": 1}"#,
-                "floating point",
-            ),
-            (
-                r#"{"name": "x", "type": "real", "low": 0, "low": 0, "high": 1}"#,
-                "duplicate field",
-            ),
+            (r#"{"name": "n", "type": "integer", "low": 0.5, "high": 1}"#, "floating point"),
+            (r#"{"name": "x", "type": "real", "low": 0, "low": 0, "high": 1}"#, "duplicate field"),
             // Mistakes that only the check of the space finds.
-            (
-                r#"{"name": "x", "type": "real", "low": 2, "high": 1}"#,
-                "swap them",
-            ),
+            (r#"{"name": "x", "type": "real", "low": 2, "high": 1}"#, "swap them"),
             (r#"{"name": "", "type": "boolean"}"#, "empty name"),
         ] {
             let text = format!(r#"{{"parameters": [{text}]}}"#);
-            let error = serde_json::from_str::<Space>(&text)
-                .unwrap_err()
-                .to_string();
+            let error = serde_json::from_str::<Space>(&text).unwrap_err().to_string();
             assert!(error.contains(message), "{text} gave {error:?}");
         }
         let text = r#"{"parameters": [{"name": "b", "type": "boolean"}], "x": 1}"#;
@@ -1865,10 +1599,8 @@ mod tests {
         assert_eq!(quantile(0.3)[..2], [0.3, 0.25]);
         for (uniform, wrong) in [([0.0, 1.1, 0.0, 0.0], 1), ([0.0, 0.0, 0.0, -0.1], 3)] {
             let refused = space.from_uniform(&uniform);
-            assert!(
-                matches!(refused, Err(Error::InvalidPoint { coordinate, .. })
-                if coordinate == wrong)
-            );
+            assert!(matches!(refused, Err(Error::InvalidPoint { coordinate, .. })
+                if coordinate == wrong));
         }
         assert!(space.from_uniform(&[f64::NAN; 4]).is_err());
         assert_eq!(
@@ -1892,9 +1624,7 @@ mod tests {
             let space = one(parameter);
             let mut counts = [0; 7];
             for i in 0..7000 {
-                let point = space
-                    .from_uniform(&[(f64::from(i) + 0.5) / 7000.0])
-                    .unwrap();
+                let point = space.from_uniform(&[(f64::from(i) + 0.5) / 7000.0]).unwrap();
                 counts[space.level(0, point.0[0]) as usize] += 1;
             }
             assert_eq!(counts, [1000; 7]);
@@ -1918,10 +1648,7 @@ mod tests {
                 let share = ((value + 0.5) / (value - 0.5)).ln() / (last / first).ln();
                 // An interval of the regular grid holds its share of the grid, to within one point.
                 let expected = share * f64::from(total);
-                assert!(
-                    (f64::from(count) - expected).abs() <= 1.0,
-                    "{value}: {count}, {expected}"
-                );
+                assert!((f64::from(count) - expected).abs() <= 1.0, "{value}: {count}, {expected}");
             }
         }
     }
@@ -1971,14 +1698,8 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let uniform: [f64; 6] = rng.random();
         let mut rng = ChaCha8Rng::seed_from_u64(3);
-        assert_eq!(
-            space.sample(&mut rng),
-            space.from_uniform(&uniform[..3]).unwrap()
-        );
-        assert_eq!(
-            space.sample(&mut rng),
-            space.from_uniform(&uniform[3..]).unwrap()
-        );
+        assert_eq!(space.sample(&mut rng), space.from_uniform(&uniform[..3]).unwrap());
+        assert_eq!(space.sample(&mut rng), space.from_uniform(&uniform[3..]).unwrap());
     }
 
     // Properties
@@ -1994,46 +1715,29 @@ mod tests {
 
     fn positive() -> impl Strategy<Value = f64> {
         use proptest::num::f64::{NORMAL, POSITIVE, SUBNORMAL};
-        prop_oneof![
-            POSITIVE | NORMAL | SUBNORMAL,
-            1e-6..1e3_f64,
-            (1..10_i8).prop_map(f64::from)
-        ]
+        prop_oneof![POSITIVE | NORMAL | SUBNORMAL, 1e-6..1e3_f64, (1..10_i8).prop_map(f64::from)]
     }
 
     /// Two numbers, the second a few doubles after the first or anywhere above it.
     fn bounds(number: impl Strategy<Value = f64> + Clone) -> impl Strategy<Value = (f64, f64)> {
         let near = (number.clone(), 0..50_u8).prop_map(|(low, steps)| {
-            (
-                low,
-                (0..steps).fold(low, |high, _| high.next_up()).min(f64::MAX),
-            )
+            (low, (0..steps).fold(low, |high, _| high.next_up()).min(f64::MAX))
         });
         let far = (number.clone(), number).prop_map(|(one, two)| (one.min(two), one.max(two)));
         prop_oneof![1 => near, 4 => far]
     }
 
     fn domains() -> impl Strategy<Value = Domain> {
-        let integers = (
-            any::<i64>(),
-            any::<u64>(),
-            any::<u64>(),
-            0..64_u32,
-            0..54_u32,
-        )
-            .prop_map(|(low, step, steps, step_bits, count_bits)| {
+        let integers = (any::<i64>(), any::<u64>(), any::<u64>(), 0..64_u32, 0..54_u32).prop_map(
+            |(low, step, steps, step_bits, count_bits)| {
                 let step = (step >> step_bits).max(1);
                 let steps = (steps >> 11 >> (53 - count_bits)) % ((1 << 53) - 1);
                 let room = i64::MAX.abs_diff(low);
                 let high = low.wrapping_add_unsigned(steps.saturating_mul(step).min(room));
                 // The room can only be less than the steps take, so that the count still fits.
-                Domain::Integer {
-                    low,
-                    high,
-                    step,
-                    log: false,
-                }
-            });
+                Domain::Integer { low, high, step, log: false }
+            },
+        );
         let log_integers = (any::<u64>(), 1..63_u32, any::<u64>(), 1..51_u32).prop_filter_map(
             "too dense",
             |(low, low_bits, steps, step_bits)| {
@@ -2041,12 +1745,7 @@ mod tests {
                 let high = low.checked_add((steps >> (64 - step_bits)) as i64)?;
                 let ratio = ((high - low) as f64 / low as f64).ln_1p();
                 let fits = high as f64 * ratio < 0.999 * 2.0_f64.powi(50);
-                fits.then_some(Domain::Integer {
-                    low,
-                    high,
-                    step: 1,
-                    log: true,
-                })
+                fits.then_some(Domain::Integer { low, high, step: 1, log: true })
             },
         );
         let ordinals = prop::collection::vec(finite(), 1..12).prop_map(|mut levels| {
@@ -2054,10 +1753,8 @@ mod tests {
             levels.dedup();
             Domain::Ordinal { levels }
         });
-        let categories =
-            prop::collection::hash_set(".{0,3}", 1..8).prop_map(|choices| Domain::Categorical {
-                choices: choices.into_iter().collect(),
-            });
+        let categories = prop::collection::hash_set(".{0,3}", 1..8)
+            .prop_map(|choices| Domain::Categorical { choices: choices.into_iter().collect() });
         prop_oneof![
             4 => bounds(finite().boxed())
                 .prop_map(|(low, high)| Domain::Real { low, high, log: false }),
@@ -2074,10 +1771,7 @@ mod tests {
     fn spaces() -> impl Strategy<Value = Space> {
         prop::collection::vec(domains(), 1..6).prop_map(|domains| {
             let parameters = domains.into_iter().enumerate();
-            let named = parameters.map(|(d, domain)| Parameter {
-                name: d.to_string(),
-                domain,
-            });
+            let named = parameters.map(|(d, domain)| Parameter { name: d.to_string(), domain });
             Space::new(named.collect()).unwrap()
         })
     }
@@ -2098,10 +1792,7 @@ mod tests {
 
     fn bits(values: &[Value]) -> Vec<(Value, u64)> {
         let bits = |value: &Value| value.as_f64().map_or(0, f64::to_bits);
-        values
-            .iter()
-            .map(|value| (value.clone(), bits(value)))
-            .collect()
+        values.iter().map(|value| (value.clone(), bits(value))).collect()
     }
 
     proptest! {
@@ -2252,12 +1943,7 @@ mod tests {
     #[test]
     fn the_seeds_pass_the_fuzz_checks() {
         for (input, valid) in SEEDS {
-            assert_eq!(
-                checks::check(input),
-                valid,
-                "{}",
-                String::from_utf8_lossy(input)
-            );
+            assert_eq!(checks::check(input), valid, "{}", String::from_utf8_lossy(input));
         }
     }
 }

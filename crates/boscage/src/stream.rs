@@ -81,10 +81,11 @@ mod tests {
 
     #[test]
     fn numbers_are_fixed_for_good() {
-        // Stored studies rely on this: a change of these numbers would change every run.
+        // Stored studies rely on this: a change of these numbers would change every run. They are the first words of
+        // the ChaCha key stream with 8 rounds, counter and nonce 0, also by a program written from its definition.
         let mut generator = Stream::new(42, 7).generator(Purpose::Initial);
         assert_eq!([generator.next_u64(), generator.next_u64()], FIXED);
     }
 
-    const FIXED: [u64; 2] = [0, 0];
+    const FIXED: [u64; 2] = [15_617_111_724_585_242_800, 10_355_249_622_972_266_418];
 }

@@ -1,10 +1,6 @@
 //! The additive Gaussian process against the obvious: a dense one written out below, and finite differences.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use boscage::additive_gp::{
     AdditivePosterior, AdditivePrior, Dataset, LikelihoodGradient, Normal, StructureScore,
@@ -29,9 +25,7 @@ fn component(variables: &[usize]) -> Component {
 
 /// Alone, in pairs, in threes, all of them overlapping; variable 6 is in no component.
 fn overlapping() -> Vec<Component> {
-    [&[0][..], &[0, 1], &[1, 2, 3], &[4], &[2, 4], &[5], &[3, 5]]
-        .map(component)
-        .to_vec()
+    [&[0][..], &[0, 1], &[1, 2, 3], &[4], &[2, 4], &[5], &[3, 5]].map(component).to_vec()
 }
 
 const DIMENSION: usize = 7;
@@ -40,15 +34,9 @@ const DIMENSION: usize = 7;
 fn prior(family: KernelFamily, rng: &mut Generator) -> AdditivePrior {
     let mut kernel = Kernel::uniform(family, DIMENSION, 1.0, 1.0);
     kernel.metrics[5] = Metric::Categorical;
-    kernel
-        .lengthscales
-        .fill_with(|| rng.random_range(0.15..0.9));
+    kernel.lengthscales.fill_with(|| rng.random_range(0.15..0.9));
     kernel.scales.fill_with(|| rng.random_range(0.3..1.5));
-    AdditivePrior {
-        components: overlapping(),
-        kernel,
-        noise_std: 0.2,
-    }
+    AdditivePrior { components: overlapping(), kernel, noise_std: 0.2 }
 }
 
 fn point(kernel: &Kernel, rng: &mut Generator) -> Point {
@@ -100,11 +88,7 @@ fn assert_same_posterior(
     for x in points {
         assert_same(got.joint(x).unwrap(), want.joint(x).unwrap(), tolerance);
         for k in 0..want.prior().components.len() {
-            assert_same(
-                got.component(k, x).unwrap(),
-                want.component(k, x).unwrap(),
-                tolerance,
-            );
+            assert_same(got.component(k, x).unwrap(), want.component(k, x).unwrap(), tolerance);
         }
     }
 }
@@ -112,12 +96,7 @@ fn assert_same_posterior(
 // The dense Gaussian process: formulas as in the paper, matrices as lists of rows.
 
 fn kappa(kernel: &Kernel, g: &Component, x: &Point, other: &Point) -> f64 {
-    let mut value = g
-        .variables()
-        .iter()
-        .map(|&i| kernel.scales[i].powi(2))
-        .sum::<f64>()
-        .sqrt();
+    let mut value = g.variables().iter().map(|&i| kernel.scales[i].powi(2)).sum::<f64>().sqrt();
     for &i in g.variables() {
         let difference = match kernel.metrics[i] {
             Metric::Numeric => (x.0[i] - other.0[i]).abs(),
@@ -141,21 +120,15 @@ fn eliminate(mut a: Vec<Vec<f64>>, mut b: Vec<Vec<f64>>) -> (Vec<Vec<f64>>, f64)
     let n = a.len();
     let mut log_determinant = 0.0;
     for k in 0..n {
-        let p = (k..n)
-            .max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs()))
-            .unwrap();
+        let p = (k..n).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs())).unwrap();
         a.swap(k, p);
         b.swap(k, p);
         log_determinant += a[k][k].abs().ln();
         let (pivot_row, pivot_right) = (a[k].clone(), b[k].clone());
         for i in (0..n).filter(|&i| i != k) {
             let ratio = a[i][k] / pivot_row[k];
-            a[i].iter_mut()
-                .zip(&pivot_row)
-                .for_each(|(v, p)| *v -= ratio * p);
-            b[i].iter_mut()
-                .zip(&pivot_right)
-                .for_each(|(v, p)| *v -= ratio * p);
+            a[i].iter_mut().zip(&pivot_row).for_each(|(v, p)| *v -= ratio * p);
+            b[i].iter_mut().zip(&pivot_right).for_each(|(v, p)| *v -= ratio * p);
         }
     }
     for (k, row) in b.iter_mut().enumerate() {
@@ -183,26 +156,14 @@ impl<'a> Dense<'a> {
                     .map(|g| kappa(&prior.kernel, g, &x[a], &x[b]))
                     .sum::<f64>()
         };
-        let delta = (0..x.len())
-            .map(|a| (0..x.len()).map(|b| entry(a, b)).collect())
-            .collect();
-        Self {
-            prior,
-            x,
-            delta,
-            y: data.outcomes().to_vec(),
-        }
+        let delta = (0..x.len()).map(|a| (0..x.len()).map(|b| entry(a, b)).collect()).collect();
+        Self { prior, x, delta, y: data.outcomes().to_vec() }
     }
 
     fn log_likelihood(&self) -> f64 {
         let right = self.y.iter().map(|&y| vec![y]).collect();
         let (alpha, log_determinant) = eliminate(self.delta.clone(), right);
-        let quadratic: f64 = self
-            .y
-            .iter()
-            .zip(&alpha)
-            .map(|(y, alpha)| y * alpha[0])
-            .sum();
+        let quadratic: f64 = self.y.iter().zip(&alpha).map(|(y, alpha)| y * alpha[0]).sum();
         let n = self.y.len() as f64;
         -0.5 * (quadratic + log_determinant + n * (2.0 * std::f64::consts::PI).ln())
     }
@@ -214,24 +175,10 @@ impl<'a> Dense<'a> {
             components.iter().map(|g| kappa(kernel, g, a, b)).sum()
         };
         let cross: Vec<f64> = self.x.iter().map(|row| k(row, x)).collect();
-        let right = self
-            .y
-            .iter()
-            .zip(&cross)
-            .map(|(&y, &k)| vec![y, k])
-            .collect();
+        let right = self.y.iter().zip(&cross).map(|(&y, &k)| vec![y, k]).collect();
         let (solved, _) = eliminate(self.delta.clone(), right);
-        let dot = |c: usize| {
-            cross
-                .iter()
-                .zip(&solved)
-                .map(|(k, row)| k * row[c])
-                .sum::<f64>()
-        };
-        Normal {
-            mean: dot(0),
-            variance: k(x, x) - dot(1),
-        }
+        let dot = |c: usize| cross.iter().zip(&solved).map(|(k, row)| k * row[c]).sum::<f64>();
+        Normal { mean: dot(0), variance: k(x, x) - dot(1) }
     }
 }
 
@@ -247,16 +194,10 @@ fn posterior_and_likelihood_equal_a_dense_gaussian_process() {
             assert_eq!(posterior.len(), n);
             assert_close(posterior.log_likelihood(), dense.log_likelihood(), 1e-10);
             // Also at an observed point.
-            for x in [
-                point(&prior.kernel, &mut rng),
-                point(&prior.kernel, &mut rng),
-                data.point(n / 2),
-            ] {
-                assert_same(
-                    posterior.joint(&x).unwrap(),
-                    dense.at(&prior.components, &x),
-                    1e-10,
-                );
+            for x in
+                [point(&prior.kernel, &mut rng), point(&prior.kernel, &mut rng), data.point(n / 2)]
+            {
+                assert_same(posterior.joint(&x).unwrap(), dense.at(&prior.components, &x), 1e-10);
                 for (k, g) in prior.components.iter().enumerate() {
                     let want = dense.at(std::slice::from_ref(g), &x);
                     assert_same(posterior.component(k, &x).unwrap(), want, 1e-10);
@@ -275,11 +216,7 @@ fn a_component_may_be_listed_twice() {
     let (posterior, dense) = (prior.condition(&data).unwrap(), Dense::new(&prior, &data));
     let x = point(&prior.kernel, &mut rng);
     assert_close(posterior.log_likelihood(), dense.log_likelihood(), 1e-11);
-    assert_same(
-        posterior.joint(&x).unwrap(),
-        dense.at(&prior.components, &x),
-        1e-11,
-    );
+    assert_same(posterior.joint(&x).unwrap(), dense.at(&prior.components, &x), 1e-11);
 }
 
 #[test]
@@ -287,9 +224,7 @@ fn component_means_add_up_to_the_joint_mean() {
     for family in FAMILIES {
         let mut rng = random(2);
         let prior = prior(family, &mut rng);
-        let posterior = prior
-            .condition(&dataset(60, &prior.kernel, &mut rng))
-            .unwrap();
+        let posterior = prior.condition(&dataset(60, &prior.kernel, &mut rng)).unwrap();
         for _ in 0..20 {
             let x = point(&prior.kernel, &mut rng);
             let parts = (0..prior.components.len()).map(|k| posterior.component(k, &x).unwrap());
@@ -301,11 +236,7 @@ fn component_means_add_up_to_the_joint_mean() {
             let joint = posterior.joint(&x).unwrap();
             assert_close(mean, joint.mean, 1e-12);
             // Components compete to explain the data: the variances do not add up.
-            assert!(
-                joint.variance < variance - 0.1,
-                "{} {variance}",
-                joint.variance
-            );
+            assert!(joint.variance < variance - 0.1, "{} {variance}", joint.variance);
         }
     }
 }
@@ -327,9 +258,7 @@ fn differences(prior: &AdditivePrior, f: impl Fn(&AdditivePrior) -> f64) -> Like
             .clone()
             .map(|i| slope(&|prior, by| prior.kernel.lengthscales[i] *= by))
             .collect(),
-        log_scales: dimensions
-            .map(|i| slope(&|prior, by| prior.kernel.scales[i] *= by))
-            .collect(),
+        log_scales: dimensions.map(|i| slope(&|prior, by| prior.kernel.scales[i] *= by)).collect(),
         log_noise_std: slope(&|prior, by| prior.noise_std *= by),
     }
 }
@@ -342,9 +271,8 @@ fn gradient_of_the_likelihood_equals_finite_differences() {
             let prior = prior(family, &mut rng);
             let data = dataset(n, &prior.kernel, &mut rng);
             let got = prior.condition(&data).unwrap().log_likelihood_gradient();
-            let want = differences(&prior, |prior| {
-                prior.condition(&data).unwrap().log_likelihood()
-            });
+            let want =
+                differences(&prior, |prior| prior.condition(&data).unwrap().log_likelihood());
             for i in 0..DIMENSION {
                 assert_close(got.log_lengthscales[i], want.log_lengthscales[i], 1e-7);
                 assert_close(got.log_scales[i], want.log_scales[i], 1e-7);
@@ -366,11 +294,7 @@ fn joint_gradient_equals_finite_differences() {
         let data = dataset(30, &prior.kernel, &mut rng);
         let posterior = prior.condition(&data).unwrap();
         // At an observed point the variance is smallest and Matérn's |x − x′| has its kink.
-        for x in [
-            point(&prior.kernel, &mut rng),
-            point(&prior.kernel, &mut rng),
-            data.point(4),
-        ] {
+        for x in [point(&prior.kernel, &mut rng), point(&prior.kernel, &mut rng), data.point(4)] {
             let got = posterior.joint_gradient(&x).unwrap();
             assert_same(got.normal, posterior.joint(&x).unwrap(), 1e-12);
             for i in 0..DIMENSION {
@@ -384,11 +308,7 @@ fn joint_gradient_equals_finite_differences() {
                     posterior.joint(&moved).unwrap()
                 };
                 let (up, down) = (at(h), at(-h));
-                assert_close(
-                    got.mean_gradient[i],
-                    (up.mean - down.mean) / (2.0 * h),
-                    1e-7,
-                );
+                assert_close(got.mean_gradient[i], (up.mean - down.mean) / (2.0 * h), 1e-7);
                 let want = (up.variance - down.variance) / (2.0 * h);
                 assert_close(got.variance_gradient[i], want, 1e-7);
             }
@@ -444,10 +364,8 @@ fn pending_points_keep_the_mean_and_shrink_the_variance() {
             assert_close(after.mean, before.mean, 1e-11);
             assert!(after.variance <= before.variance + 1e-12);
             for k in 0..prior.components.len() {
-                let (before, after) = (
-                    posterior.component(k, x).unwrap(),
-                    with.component(k, x).unwrap(),
-                );
+                let (before, after) =
+                    (posterior.component(k, x).unwrap(), with.component(k, x).unwrap());
                 assert_close(after.mean, before.mean, 1e-11);
                 assert!(after.variance <= before.variance + 1e-12);
             }
@@ -457,17 +375,12 @@ fn pending_points_keep_the_mean_and_shrink_the_variance() {
             near.0[0] += 0.01;
             for x in [x, &near] {
                 let (before, after) = (posterior.joint(x).unwrap(), with.joint(x).unwrap());
-                assert!(
-                    after.variance < 0.5 * before.variance,
-                    "{before:?} {after:?}"
-                );
+                assert!(after.variance < 0.5 * before.variance, "{before:?} {after:?}");
             }
         }
         // One pending point, in closed form: v η²/(v + η²) is left of the variance v.
-        let (one, noise) = (
-            posterior.with_pending(&pending[..1]).unwrap(),
-            prior.noise_std.powi(2),
-        );
+        let (one, noise) =
+            (posterior.with_pending(&pending[..1]).unwrap(), prior.noise_std.powi(2));
         let before = posterior.joint(&pending[0]).unwrap().variance;
         let want = before * noise / (before + noise);
         assert_close(one.joint(&pending[0]).unwrap().variance, want, 1e-12);
@@ -489,18 +402,11 @@ fn other_outcomes_on_the_same_inputs() {
     let points: Vec<_> = (0..5).map(|_| point(&prior.kernel, &mut rng)).collect();
     let mut other = Dataset::empty(DIMENSION);
     for a in 0..20 {
-        other
-            .push(&data.point(a), rng.random_range(-3.0..3.0))
-            .unwrap();
+        other.push(&data.point(a), rng.random_range(-3.0..3.0)).unwrap();
     }
     let mut posterior = prior.condition(&data).unwrap();
     posterior.set_outcomes(other.outcomes()).unwrap();
-    assert_same_posterior(
-        &posterior,
-        &prior.condition(&other).unwrap(),
-        &points,
-        1e-12,
-    );
+    assert_same_posterior(&posterior, &prior.condition(&other).unwrap(), &points, 1e-12);
 
     // The append that follows starts from the new outcomes.
     let x = point(&prior.kernel, &mut rng);
@@ -509,17 +415,7 @@ fn other_outcomes_on_the_same_inputs() {
     assert_same_posterior(&posterior, &prior.condition(&other).unwrap(), &points, 1e-9);
 
     let refused = posterior.set_outcomes(&[1.0, 2.0]).unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            Error::WrongDimension {
-                expected: 21,
-                found: 2,
-                ..
-            }
-        ),
-        "{refused}"
-    );
+    assert!(matches!(refused, Error::WrongDimension { expected: 21, found: 2, .. }), "{refused}");
 }
 
 #[test]
@@ -537,10 +433,7 @@ fn structure_score_equals_conditioning_along_a_random_walk() {
         let mut forest = Forest::empty(dimension);
         let (mut scored, mut largest) = (0, 0);
         while scored < 200 {
-            let (i, j) = (
-                rng.random_range(0..dimension),
-                rng.random_range(0..dimension),
-            );
+            let (i, j) = (rng.random_range(0..dimension), rng.random_range(0..dimension));
             let mut candidate = forest.clone();
             let Ok(edge) = Edge::new(i, j) else { continue };
             if candidate.contains(edge) {
@@ -554,21 +447,15 @@ fn structure_score_equals_conditioning_along_a_random_walk() {
                 }
             }
             let mut components = candidate.components();
-            let prior = AdditivePrior {
-                components: components.clone(),
-                kernel: kernel.clone(),
-                noise_std,
-            };
+            let prior =
+                AdditivePrior { components: components.clone(), kernel: kernel.clone(), noise_std };
             let want = prior.condition(&data).unwrap().log_likelihood();
             // The order of the components is of no importance.
             if rng.random() {
                 components.reverse();
             }
             let got = score.log_likelihood(components).unwrap();
-            assert!(
-                (got - want).abs() < 1e-9,
-                "{got} {want} after {scored} candidates"
-            );
+            assert!((got - want).abs() < 1e-9, "{got} {want} after {scored} candidates");
             scored += 1;
             largest = largest.max(candidate.edge_count());
             // Some candidates are taken and some not, as by the learner; now and then it starts anew.
@@ -608,10 +495,7 @@ fn tables_equal_the_components_entry_by_entry() {
             let mut x = Point(axes.iter().map(|axis| axis[0]).collect());
             for (k, g) in prior.components.iter().enumerate() {
                 let size: usize = g.variables().iter().map(|&i| axes[i].len()).product();
-                assert_eq!(
-                    (tables.means[k].len(), tables.variances[k].len()),
-                    (size, size)
-                );
+                assert_eq!((tables.means[k].len(), tables.variances[k].len()), (size, size));
                 for entry in 0..size {
                     // The digits of the entry number: the last variable varies fastest.
                     let mut rest = entry;
@@ -635,20 +519,13 @@ fn tables_equal_the_components_entry_by_entry() {
             assert_eq!(means.len(), tables.means.len());
             for (got, want) in means.iter().zip(&tables.means) {
                 assert_eq!(got.len(), want.len());
-                got.iter()
-                    .zip(want)
-                    .for_each(|(&got, &want)| assert_close(got, want, 1e-12));
+                got.iter().zip(want).for_each(|(&got, &want)| assert_close(got, want, 1e-12));
             }
             let short = Grid::new(axes[..6].to_vec()).unwrap();
-            for refused in [
-                posterior.tabulate(&short).err(),
-                posterior.tabulate_means(&short).err(),
-            ] {
-                let expected = Error::WrongDimension {
-                    what: "the grid",
-                    expected: 7,
-                    found: 6,
-                };
+            for refused in
+                [posterior.tabulate(&short).err(), posterior.tabulate_means(&short).err()]
+            {
+                let expected = Error::WrongDimension { what: "the grid", expected: 7, found: 6 };
                 assert_eq!(refused, Some(expected));
             }
         }
@@ -660,9 +537,7 @@ fn many_points_at_once_equal_each_alone() {
     for n in [0, 1, 40] {
         let mut rng = random(14);
         let prior = prior(KernelFamily::Rbf, &mut rng);
-        let posterior = prior
-            .condition(&dataset(n, &prior.kernel, &mut rng))
-            .unwrap();
+        let posterior = prior.condition(&dataset(n, &prior.kernel, &mut rng)).unwrap();
         for m in [0, 1, 9] {
             let points: Vec<_> = (0..m).map(|_| point(&prior.kernel, &mut rng)).collect();
             let many = posterior.joint_many(&points).unwrap();
@@ -686,16 +561,8 @@ fn bad_points_and_outcomes_are_refused() {
         bad.0[3] = value;
         bad
     };
-    let is_dimension = |error: Error| {
-        matches!(
-            error,
-            Error::WrongDimension {
-                expected: 7,
-                found: 6,
-                ..
-            }
-        )
-    };
+    let is_dimension =
+        |error: Error| matches!(error, Error::WrongDimension { expected: 7, found: 6, .. });
     let is_point = |error: Error| matches!(error, Error::InvalidPoint { coordinate: 3, .. });
     let is_outcome = |error: Error| matches!(error, Error::InvalidOutcome { .. });
 
@@ -705,10 +572,7 @@ fn bad_points_and_outcomes_are_refused() {
         assert!(is_point(data.push(&with(bad), 1.0).unwrap_err()));
         assert!(is_outcome(data.push(&good, bad).unwrap_err()));
     }
-    assert_eq!(
-        data, before,
-        "a refused observation must leave nothing behind"
-    );
+    assert_eq!(data, before, "a refused observation must leave nothing behind");
 
     let mut posterior = prior.condition(&data).unwrap();
     let untouched = posterior.clone();
@@ -716,14 +580,8 @@ fn bad_points_and_outcomes_are_refused() {
     assert!(is_dimension(posterior.joint(&short).unwrap_err()));
     assert!(is_dimension(posterior.component(0, &short).unwrap_err()));
     assert!(is_dimension(posterior.joint_gradient(&short).unwrap_err()));
-    assert!(is_dimension(
-        posterior
-            .with_pending(std::slice::from_ref(&short))
-            .unwrap_err()
-    ));
-    assert!(is_dimension(
-        posterior.joint_many(&[good.clone(), short]).unwrap_err()
-    ));
+    assert!(is_dimension(posterior.with_pending(std::slice::from_ref(&short)).unwrap_err()));
+    assert!(is_dimension(posterior.joint_many(&[good.clone(), short]).unwrap_err()));
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         assert!(is_point(posterior.append(&with(bad), 1.0).unwrap_err()));
         assert!(is_outcome(posterior.append(&good, bad).unwrap_err()));
@@ -733,10 +591,7 @@ fn bad_points_and_outcomes_are_refused() {
         assert!(is_point(posterior.joint_gradient(&with(bad)).unwrap_err()));
         assert!(is_point(posterior.with_pending(&[with(bad)]).unwrap_err()));
     }
-    assert!(matches!(
-        posterior.component(7, &good),
-        Err(Error::InvalidStructure { .. })
-    ));
+    assert!(matches!(posterior.component(7, &good), Err(Error::InvalidStructure { .. })));
     // After all this the posterior is as it was, and still works.
     assert_same_posterior(&posterior, &untouched, std::slice::from_ref(&good), 0.0);
     posterior.append(&good, 1.0).unwrap();
@@ -752,83 +607,32 @@ fn bad_priors_are_refused() {
 
     let mut beyond = good.clone();
     beyond.components.push(component(&[2, 7]));
-    assert!(matches!(
-        beyond.condition(&data),
-        Err(Error::InvalidStructure { .. })
-    ));
+    assert!(matches!(beyond.condition(&data), Err(Error::InvalidStructure { .. })));
 
     for noise_std in [-0.1, f64::NAN, f64::INFINITY] {
-        let bad = AdditivePrior {
-            noise_std,
-            ..good.clone()
-        };
+        let bad = AdditivePrior { noise_std, ..good.clone() };
         let refused = bad.condition(&data).unwrap_err();
-        assert!(
-            matches!(
-                refused,
-                Error::InvalidSetting {
-                    setting: "noise_std",
-                    ..
-                }
-            ),
-            "{refused}"
-        );
+        assert!(matches!(refused, Error::InvalidSetting { setting: "noise_std", .. }), "{refused}");
         assert!(StructureScore::new(&good.kernel, noise_std, &data).is_err());
     }
     for parameter in [0.0, -1.0, f64::NAN] {
         let mut bad = good.clone();
         bad.kernel.lengthscales[6] = parameter;
         let refused = bad.condition(&data).unwrap_err();
-        assert!(matches!(
-            refused,
-            Error::InvalidSetting {
-                setting: "lengthscales",
-                ..
-            }
-        ));
+        assert!(matches!(refused, Error::InvalidSetting { setting: "lengthscales", .. }));
         assert!(StructureScore::new(&bad.kernel, 0.1, &data).is_err());
     }
     let narrow = Dataset::empty(6);
     let refused = good.condition(&narrow).unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            Error::WrongDimension {
-                expected: 7,
-                found: 6,
-                ..
-            }
-        ),
-        "{refused}"
-    );
+    assert!(matches!(refused, Error::WrongDimension { expected: 7, found: 6, .. }), "{refused}");
     let refused = StructureScore::new(&good.kernel, 0.1, &narrow).unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            Error::WrongDimension {
-                expected: 7,
-                found: 6,
-                ..
-            }
-        ),
-        "{refused}"
-    );
+    assert!(matches!(refused, Error::WrongDimension { expected: 7, found: 6, .. }), "{refused}");
 
     let mut score = StructureScore::new(&good.kernel, 0.1, &data).unwrap();
-    let refused = score
-        .log_likelihood(vec![component(&[0]), component(&[2, 7])])
-        .unwrap_err();
-    assert!(
-        matches!(refused, Error::InvalidStructure { .. }),
-        "{refused}"
-    );
+    let refused = score.log_likelihood(vec![component(&[0]), component(&[2, 7])]).unwrap_err();
+    assert!(matches!(refused, Error::InvalidStructure { .. }), "{refused}");
     // A refused candidate does not spoil the next one.
-    let want = AdditivePrior {
-        noise_std: 0.1,
-        ..good.clone()
-    }
-    .condition(&data)
-    .unwrap();
+    let want = AdditivePrior { noise_std: 0.1, ..good.clone() }.condition(&data).unwrap();
     let got = score.log_likelihood(good.components.clone()).unwrap();
     assert_close(got, want.log_likelihood(), 1e-12);
 }
@@ -898,23 +702,9 @@ fn without_data_the_posterior_is_the_prior() {
         for (k, g) in prior.components.iter().enumerate() {
             let variance = kappa(&prior.kernel, g, &x, &x);
             sum += variance;
-            assert_same(
-                posterior.component(k, &x).unwrap(),
-                Normal {
-                    mean: 0.0,
-                    variance,
-                },
-                1e-14,
-            );
+            assert_same(posterior.component(k, &x).unwrap(), Normal { mean: 0.0, variance }, 1e-14);
         }
-        assert_same(
-            posterior.joint(&x).unwrap(),
-            Normal {
-                mean: 0.0,
-                variance: sum,
-            },
-            1e-14,
-        );
+        assert_same(posterior.joint(&x).unwrap(), Normal { mean: 0.0, variance: sum }, 1e-14);
         assert_close(prior.variance(), sum, 1e-14);
         let gradient = posterior.joint_gradient(&x).unwrap();
         assert_eq!(gradient.mean_gradient, vec![0.0; DIMENSION]);
@@ -928,19 +718,14 @@ fn bits(prior: &AdditivePrior, data: &Dataset, grid: &Grid) -> Vec<u64> {
     let gradient = posterior.log_likelihood_gradient();
     let tables = posterior.tabulate(grid).unwrap();
     let joint = posterior.joint(&data.point(0)).unwrap();
-    [
-        joint.mean,
-        joint.variance,
-        posterior.log_likelihood(),
-        gradient.log_noise_std,
-    ]
-    .into_iter()
-    .chain(gradient.log_lengthscales)
-    .chain(gradient.log_scales)
-    .chain(tables.means.into_iter().flatten())
-    .chain(tables.variances.into_iter().flatten())
-    .map(f64::to_bits)
-    .collect()
+    [joint.mean, joint.variance, posterior.log_likelihood(), gradient.log_noise_std]
+        .into_iter()
+        .chain(gradient.log_lengthscales)
+        .chain(gradient.log_scales)
+        .chain(tables.means.into_iter().flatten())
+        .chain(tables.variances.into_iter().flatten())
+        .map(f64::to_bits)
+        .collect()
 }
 
 #[test]
@@ -958,20 +743,11 @@ fn the_number_of_threads_does_not_change_a_bit() {
         // Below this the work is not shared out, and nothing would be tested.
         assert!(n * n * components.len() > 1 << 21);
         let data = dataset(n, &kernel, &mut rng);
-        let axes = (0..dimension)
-            .map(|_| (0..4).map(|_| rng.random()).collect())
-            .collect();
+        let axes = (0..dimension).map(|_| (0..4).map(|_| rng.random()).collect()).collect();
         let grid = Grid::new(axes).unwrap();
-        let prior = AdditivePrior {
-            components,
-            kernel,
-            noise_std: 0.1,
-        };
+        let prior = AdditivePrior { components, kernel, noise_std: 0.1 };
         let with_threads = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new()
-                .num_threads(threads)
-                .build()
-                .unwrap();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
                 assert_eq!(rayon::current_num_threads(), threads);
                 bits(&prior, &data, &grid)
@@ -980,10 +756,7 @@ fn the_number_of_threads_does_not_change_a_bit() {
         let one = with_threads(1);
         assert!(one.len() > 128 * 4, "less than four blocks of a table");
         for threads in [2, 3] {
-            assert!(
-                one == with_threads(threads),
-                "{threads} threads change the result"
-            );
+            assert!(one == with_threads(threads), "{threads} threads change the result");
         }
     }
 }

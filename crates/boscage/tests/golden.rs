@@ -3,11 +3,7 @@
 //! The numbers and the script that made them are in `tests/golden`. They were computed from formulas that share no code
 //! with this crate, so what agrees here agrees with the paper's definitions and not only with itself.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use boscage::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, Normal};
 use boscage::graph::Component;
@@ -30,18 +26,11 @@ fn cases() -> Vec<Value> {
 }
 
 fn number(value: &Value) -> f64 {
-    value
-        .as_f64()
-        .unwrap_or_else(|| panic!("not a number: {value}"))
+    value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
-    value
-        .as_array()
-        .unwrap_or_else(|| panic!("not a list: {value}"))
-        .iter()
-        .map(number)
-        .collect()
+    value.as_array().unwrap_or_else(|| panic!("not a list: {value}")).iter().map(number).collect()
 }
 
 fn rows(value: &Value) -> Vec<Vec<f64>> {
@@ -70,13 +59,7 @@ fn prior(case: &Value) -> AdditivePrior {
         kernel: Kernel {
             family,
             metrics: metrics
-                .map(|c| {
-                    if c.as_bool().unwrap() {
-                        Metric::Categorical
-                    } else {
-                        Metric::Numeric
-                    }
-                })
+                .map(|c| if c.as_bool().unwrap() { Metric::Categorical } else { Metric::Numeric })
                 .collect(),
             lengthscales: numbers(&case["lengthscales"]),
             scales: numbers(&case["scales"]),
@@ -119,21 +102,14 @@ impl Check<'_> {
     fn normals(&mut self, what: &str, got: &[Normal], want: &Value) {
         let pick = |f: fn(&Normal) -> f64| got.iter().map(f).collect::<Vec<f64>>();
         self.numbers(&format!("mean of {what}"), &pick(|n| n.mean), &want["mean"]);
-        self.numbers(
-            &format!("variance of {what}"),
-            &pick(|n| n.variance),
-            &want["variance"],
-        );
+        self.numbers(&format!("variance of {what}"), &pick(|n| n.variance), &want["variance"]);
     }
 }
 
 /// Runs the check on every case; each must compare something.
 fn for_every_case(check: impl Fn(&Value, &mut Check<'_>)) {
     for case in cases() {
-        let mut to = Check {
-            case: case["name"].as_str().unwrap(),
-            compared: 0,
-        };
+        let mut to = Check { case: case["name"].as_str().unwrap(), compared: 0 };
         check(&case, &mut to);
         assert!(to.compared > 0, "{}: nothing compared", to.case);
     }
@@ -142,11 +118,7 @@ fn for_every_case(check: impl Fn(&Value, &mut Check<'_>)) {
 #[test]
 fn log_likelihood() {
     for_every_case(|case, to| {
-        to.number(
-            "rho",
-            posterior(case).log_likelihood(),
-            number(&case["results"]["rho"]),
-        );
+        to.number("rho", posterior(case).log_likelihood(), number(&case["results"]["rho"]));
     });
 }
 
@@ -155,17 +127,9 @@ fn gradient_of_the_log_likelihood() {
     for_every_case(|case, to| {
         let got = posterior(case).log_likelihood_gradient();
         let want = &case["results"]["gradient"];
-        to.numbers(
-            "∂ρ/∂log ℓ",
-            &got.log_lengthscales,
-            &want["log_lengthscales"],
-        );
+        to.numbers("∂ρ/∂log ℓ", &got.log_lengthscales, &want["log_lengthscales"]);
         to.numbers("∂ρ/∂log σ", &got.log_scales, &want["log_scales"]);
-        to.number(
-            "∂ρ/∂log η",
-            got.log_noise_std,
-            number(&want["log_noise_std"]),
-        );
+        to.number("∂ρ/∂log η", got.log_noise_std, number(&want["log_noise_std"]));
     });
 }
 
@@ -177,10 +141,7 @@ fn components_at_points() {
         let want = case["results"]["components"].as_array().unwrap();
         assert_eq!(want.len(), posterior.prior().components.len());
         for (k, want) in want.iter().enumerate() {
-            let got: Vec<_> = points
-                .iter()
-                .map(|x| posterior.component(k, x).unwrap())
-                .collect();
+            let got: Vec<_> = points.iter().map(|x| posterior.component(k, x).unwrap()).collect();
             to.normals(&format!("component {k}"), &got, want);
         }
     });
@@ -194,10 +155,8 @@ fn whole_sum_at_points() {
         let got: Vec<_> = points.iter().map(|x| posterior.joint(x).unwrap()).collect();
         to.normals("the sum", &got, &case["results"]["joint"]);
         // The gradient comes with the same two numbers, by another way through the factor.
-        let got: Vec<_> = points
-            .iter()
-            .map(|x| posterior.joint_gradient(x).unwrap().normal)
-            .collect();
+        let got: Vec<_> =
+            points.iter().map(|x| posterior.joint_gradient(x).unwrap().normal).collect();
         to.normals("the sum with gradient", &got, &case["results"]["joint"]);
     });
 }
@@ -211,24 +170,14 @@ fn point_gradients() {
             continue;
         }
         with_gradient += 1;
-        let mut to = Check {
-            case: case["name"].as_str().unwrap(),
-            compared: 0,
-        };
+        let mut to = Check { case: case["name"].as_str().unwrap(), compared: 0 };
         let point = Point(numbers(&want["point"]));
         let got = posterior(&case).joint_gradient(&point).unwrap();
         to.numbers("∂mean/∂x", &got.mean_gradient, &want["joint_mean"]);
-        to.numbers(
-            "∂variance/∂x",
-            &got.variance_gradient,
-            &want["joint_variance"],
-        );
+        to.numbers("∂variance/∂x", &got.variance_gradient, &want["joint_variance"]);
     }
     // RBF and Matérn.
-    assert!(
-        with_gradient >= 2,
-        "only {with_gradient} cases with point gradients"
-    );
+    assert!(with_gradient >= 2, "only {with_gradient} cases with point gradients");
 }
 
 #[test]
@@ -240,16 +189,10 @@ fn components_on_grids_of_one_point() {
         for point in rows(&case["Xs"]) {
             let grid = Grid::new(point.into_iter().map(|x| vec![x]).collect()).unwrap();
             let tables = posterior.tabulate(&grid).unwrap();
-            assert_eq!(
-                (tables.means.len(), tables.variances.len()),
-                (components, components)
-            );
+            assert_eq!((tables.means.len(), tables.variances.len()), (components, components));
             for (k, got) in got.iter_mut().enumerate() {
                 assert_eq!((tables.means[k].len(), tables.variances[k].len()), (1, 1));
-                got.push(Normal {
-                    mean: tables.means[k][0],
-                    variance: tables.variances[k][0],
-                });
+                got.push(Normal { mean: tables.means[k][0], variance: tables.variances[k][0] });
             }
         }
         for (k, got) in got.iter().enumerate() {

@@ -31,21 +31,12 @@ impl Problem {
         let mut data = Dataset::empty(dimension);
         for _ in 0..n {
             let point = random_point(dimension, &mut rng);
-            let y = point
-                .0
-                .windows(2)
-                .map(|x| (5.0 * x[0] + 3.0 * x[1]).sin())
-                .sum();
+            let y = point.0.windows(2).map(|x| (5.0 * x[0] + 3.0 * x[1]).sin()).sum();
             data.push(&point, y)?;
         }
         let kernel = random_kernel(dimension, &mut rng);
         let tree = random_tree(dimension, &mut rng)?;
-        Ok(Self {
-            data,
-            kernel,
-            tree,
-            rng,
-        })
+        Ok(Self { data, kernel, tree, rng })
     }
 
     /// The prior with this tree's components.

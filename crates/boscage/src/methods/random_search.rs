@@ -30,10 +30,6 @@ impl Optimizer for RandomSearch {
 
     fn tell(&mut self, point: Point, outcome: f64) -> Result<()> {
         self.space.check(&point)?;
-        if outcome.is_finite() {
-            Ok(())
-        } else {
-            Err(Error::InvalidOutcome { value: outcome })
-        }
+        if outcome.is_finite() { Ok(()) } else { Err(Error::InvalidOutcome { value: outcome }) }
     }
 }

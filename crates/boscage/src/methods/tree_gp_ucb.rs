@@ -98,21 +98,9 @@ impl Default for TreeGpUcbSettings {
                 scale_bounds: [1e-5, 100.0],
                 noise_std_bounds: Some([1e-3, 1.0]),
                 prior: Some(KernelPrior {
-                    lengthscales: PooledPrior {
-                        median: 0.4,
-                        common_log_std: 0.3,
-                        log_std: 0.5,
-                    },
-                    scales: PooledPrior {
-                        median: 1.0,
-                        common_log_std: 1.0,
-                        log_std: 1.0,
-                    },
-                    noise_std: PooledPrior {
-                        median: 0.1,
-                        common_log_std: 1.0,
-                        log_std: 0.1,
-                    },
+                    lengthscales: PooledPrior { median: 0.4, common_log_std: 0.3, log_std: 0.5 },
+                    scales: PooledPrior { median: 1.0, common_log_std: 1.0, log_std: 1.0 },
+                    noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
                 }),
             },
             family: KernelFamily::Rbf,
@@ -163,11 +151,7 @@ impl TreeGpUcbSettings {
         for (setting, value) in positive {
             if !(value > 0.0 && value.is_finite()) {
                 let reason = "it must be positive and finite";
-                return Err(Error::InvalidSetting {
-                    setting,
-                    value: value.to_string(),
-                    reason,
-                });
+                return Err(Error::InvalidSetting { setting, value: value.to_string(), reason });
             }
         }
         match self.learning {
@@ -176,11 +160,13 @@ impl TreeGpUcbSettings {
                 value: "every 0".to_string(),
                 reason: "the interval must be at least 1",
             }),
-            Learning::Growth(share) if !(share > 0.0) => Err(Error::InvalidSetting {
-                setting: "learning",
-                value: format!("growth {share}"),
-                reason: "the share must be positive",
-            }),
+            Learning::Growth(share) if !(share > 0.0 && share.is_finite()) => {
+                Err(Error::InvalidSetting {
+                    setting: "learning",
+                    value: format!("growth {share}"),
+                    reason: "the share must be positive and finite",
+                })
+            }
             _ => match self.acquisition {
                 Acquisition::Joint(kappa) if !(kappa >= 0.0 && kappa.is_finite()) => {
                     Err(Error::InvalidSetting {
@@ -193,6 +179,11 @@ impl TreeGpUcbSettings {
             },
         }
     }
+}
+
+/// The squares of raw outcomes may overflow; a model is plain data, and JSON has no word for what is not finite.
+fn finite_or_lowest(log_likelihood: f64) -> f64 {
+    if log_likelihood.is_finite() { log_likelihood } else { f64::MIN }
 }
 
 /// The parts of an ask, as told to an observer when each begins.
@@ -256,11 +247,7 @@ impl TreeGpUcb {
         let components = forest.components();
         let model = Model {
             forest,
-            prior: AdditivePrior {
-                components,
-                kernel,
-                noise_std: settings.noise_std,
-            },
+            prior: AdditivePrior { components, kernel, noise_std: settings.noise_std },
             outputs: OutputMap::identity(),
             observations: 0,
             log_likelihood: 0.0,
@@ -297,9 +284,7 @@ impl TreeGpUcb {
             Some(posterior) => posterior,
             None => {
                 let n = self.model.observations;
-                self.model
-                    .prior
-                    .condition(&self.data.with_outcomes(n, y[..n].to_vec()))?
+                self.model.prior.condition(&self.data.with_outcomes(n, y[..n].to_vec()))?
             }
         };
         for (a, &y) in y.iter().enumerate().skip(posterior.len()) {
@@ -309,11 +294,7 @@ impl TreeGpUcb {
     }
 
     fn model_outcomes(&self) -> Vec<f64> {
-        self.data
-            .outcomes()
-            .iter()
-            .map(|&y| self.model.outputs.apply(y))
-            .collect()
+        self.data.outcomes().iter().map(|&y| self.model.outputs.apply(y)).collect()
     }
 
     fn observe(&self, phase: Phase) {
@@ -335,38 +316,23 @@ impl TreeGpUcb {
     fn learn(&mut self, stream: &Stream) -> Result<()> {
         let n = self.data.len();
         let outputs = OutputMap::fit(self.settings.outputs, self.data.outcomes());
-        let y = self
-            .data
-            .outcomes()
-            .iter()
-            .map(|&y| outputs.apply(y))
-            .collect();
+        let y = self.data.outcomes().iter().map(|&y| outputs.apply(y)).collect();
         let data = self.data.with_outcomes(n, y);
-        let AdditivePrior {
-            kernel, noise_std, ..
-        } = self.model.prior.clone();
+        let AdditivePrior { kernel, noise_std, .. } = self.model.prior.clone();
 
         self.observe(Phase::TreeLearning);
         let mut score = StructureScore::new(&kernel, noise_std, &data)?;
         let learned = tree_learning(
             &self.model.forest,
             // A structure whose likelihood cannot be computed is never chosen over one whose can.
-            |forest| {
-                Ok(score
-                    .log_likelihood(forest.components())
-                    .unwrap_or(f64::NEG_INFINITY))
-            },
+            |forest| Ok(score.log_likelihood(forest.components()).unwrap_or(f64::NEG_INFINITY)),
             &self.settings.tree_learning,
             &mut stream.generator(Purpose::Structure),
         )?;
 
         self.observe(Phase::KernelLearning);
         let components = learned.forest.components();
-        let start = AdditivePrior {
-            components,
-            kernel,
-            noise_std,
-        };
+        let start = AdditivePrior { components, kernel, noise_std };
         let prior = kernel_learning(&start, &data, &self.settings.kernel_learning)?.prior;
         let posterior = prior.condition(&data)?;
         self.model = Model {
@@ -374,7 +340,7 @@ impl TreeGpUcb {
             prior,
             outputs,
             observations: n,
-            log_likelihood: posterior.log_likelihood(),
+            log_likelihood: finite_or_lowest(posterior.log_likelihood()),
             edge_frequencies: learned.edge_frequencies,
         };
         self.posterior = Some(posterior);
@@ -400,6 +366,10 @@ impl TreeGpUcb {
         };
         self.observe(Phase::Acquisition);
         let maximum = self.maximize_acquisition(posterior, t, stream)?;
+        if !maximum.value.is_finite() {
+            // The numbers have overflowed, and the point is only the first of the grid.
+            return Err(Error::NotPositiveDefinite { pivot: 0 });
+        }
         let mut point = maximum.point;
         if self.settings.repeats == RepeatRule::Avoid {
             let kappa = match self.settings.acquisition {
@@ -408,10 +378,7 @@ impl TreeGpUcb {
             };
             let score = |points: &[Point]| {
                 let joint = posterior.joint_many(points)?;
-                Ok(joint
-                    .iter()
-                    .map(|n| n.mean + kappa * n.variance.sqrt())
-                    .collect())
+                Ok(joint.iter().map(|n| n.mean + kappa * n.variance.sqrt()).collect())
             };
             let seen = self.seen.with(pending);
             let mut rng = stream.generator(Purpose::Repeat);
@@ -433,10 +400,7 @@ impl TreeGpUcb {
         match settings.acquisition {
             Acquisition::Joint(kappa) => maximize_joint_ucb(posterior, space, kappa, &mut rng),
             Acquisition::Additive => {
-                let ucb = Ucb {
-                    posterior,
-                    beta: beta(t),
-                };
+                let ucb = Ucb { posterior, beta: beta(t) };
                 match settings.max_evaluations {
                     Some(cap) if space.size().is_some() => {
                         msg_passing_capped(&ucb, space, cap, &mut rng)
@@ -495,11 +459,7 @@ impl Optimizer for TreeGpUcb {
             ("the model's kernel", model.prior.kernel.dimension()),
         ] {
             if found != dimension {
-                return Err(Error::WrongDimension {
-                    what,
-                    expected: dimension,
-                    found,
-                });
+                return Err(Error::WrongDimension { what, expected: dimension, found });
             }
         }
         if model.observations > self.data.len() {
