@@ -74,7 +74,17 @@ impl TreeLearning {
 
     /// log(γ e^ρ(present) / (1−γ) e^ρ(absent)).
     fn log_odds(&self, present: f64, absent: f64) -> f64 {
-        (self.edge_prior / (1.0 - self.edge_prior)).ln() + log_ratio(present, absent)
+        self.prior_log_odds() + log_ratio(present, absent)
+    }
+
+    /// log(γ / (1−γ)): what an edge must earn in likelihood.
+    fn prior_log_odds(&self) -> f64 {
+        (self.edge_prior / (1.0 - self.edge_prior)).ln()
+    }
+
+    /// The log posterior probability of a forest, up to a constant.
+    fn log_posterior(&self, forest: &Forest, log_likelihood: f64) -> f64 {
+        log_likelihood + self.prior_log_odds() * forest.edge_count() as f64
     }
 }
 
@@ -92,7 +102,7 @@ fn probability(log_odds: f64) -> f64 {
 /// What [`tree_learning`] found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LearnedForest {
-    /// The likeliest of all forests whose likelihood was evaluated.
+    /// The forest with the highest posterior (with γ = ½: the highest likelihood) of all that were evaluated.
     pub forest: Forest,
     /// Its ρ.
     pub log_likelihood: f64,
@@ -102,7 +112,8 @@ pub struct LearnedForest {
     pub edge_frequencies: Vec<(Edge, f64)>,
 }
 
-/// Alg. 3, TREE-LEARNING: S samples from Z = `current` on; returns the likeliest forest seen.
+/// Alg. 3, TREE-LEARNING: S samples from Z = `current` on; returns the forest with the highest posterior seen
+/// (with γ = ½ that is the highest likelihood, as in the text).
 ///
 /// `rho` may return −∞ (a structure that cannot be scored is then never chosen over one that can); an error ends the
 /// search.
@@ -162,7 +173,9 @@ impl<'c, F: FnMut(&Forest) -> Result<f64>> Chain<'c, F> {
     fn evaluate(&mut self, forest: &Forest) -> Result<f64> {
         let value = finite_or_impossible((self.rho)(forest)?);
         self.evaluations += 1;
-        if value > self.best.1 {
+        if self.config.log_posterior(forest, value)
+            > self.config.log_posterior(&self.best.0, self.best.1)
+        {
             self.best = (forest.clone(), value);
         }
         let fitter = |fittest: &(Forest, f64)| value > fittest.1;
@@ -1035,8 +1048,16 @@ mod tests {
             let expected = if dimension == 1 { 1 } else { samples.max(1) };
             prop_assert_eq!(learned.evaluations, expected);
             prop_assert_eq!(found.evaluated.len(), expected);
-            let best = found.evaluated.iter().map(|e| finite_or_impossible(e.1));
-            prop_assert_eq!(learned.log_likelihood, best.fold(f64::NEG_INFINITY, f64::max));
+            // The best by likelihood and prior, which with γ = ½ is the text's best by likelihood.
+            let earned = (edge_prior / (1.0 - edge_prior)).ln();
+            let posterior = |forest: &Forest, rho: f64| {
+                finite_or_impossible(rho) + earned * forest.edge_count() as f64
+            };
+            let best = found.evaluated.iter().map(|e| posterior(&e.0, e.1));
+            prop_assert_eq!(
+                posterior(&learned.forest, learned.log_likelihood),
+                best.fold(f64::NEG_INFINITY, f64::max)
+            );
             prop_assert_eq!(finite_or_impossible(rho(&learned.forest)), learned.log_likelihood);
             let edges: Vec<Edge> = learned.edge_frequencies.iter().map(|f| f.0).collect();
             prop_assert!(edges.is_sorted());

@@ -42,6 +42,18 @@ pub enum Learning {
     Growth(f64),
 }
 
+/// Where kernel learning starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelStart {
+    /// The present parameters.
+    Present,
+    /// The present parameters, and once more the initial ones; the better result is kept. A way out of local maxima,
+    /// such as the one where everything is noise.
+    #[default]
+    PresentAndInitial,
+}
+
 /// What is maximised to choose a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -64,6 +76,8 @@ pub struct TreeGpUcbSettings {
     pub tree_learning: TreeLearning,
     /// How Θ and the noise are learned. The median of the prior on scales counts in multiples of `scale`.
     pub kernel_learning: KernelLearning,
+    /// Where it starts from.
+    pub kernel_start: KernelStart,
     /// The shape of the kernel.
     pub family: KernelFamily,
     /// How categorical parameters measure differences.
@@ -91,7 +105,8 @@ impl Default for TreeGpUcbSettings {
         Self {
             initial_points: 10,
             learning: Learning::Growth(0.1),
-            tree_learning: TreeLearning::default(),
+            // An edge must raise the likelihood by a factor of 9 to be worth more than its absence.
+            tree_learning: TreeLearning { edge_prior: 0.1, ..TreeLearning::default() },
             kernel_learning: KernelLearning {
                 budget: Budget::Fixed(50),
                 lengthscale_bounds: [0.01, 100.0],
@@ -103,6 +118,7 @@ impl Default for TreeGpUcbSettings {
                     noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
                 }),
             },
+            kernel_start: KernelStart::PresentAndInitial,
             family: KernelFamily::Rbf,
             categorical: Metric::Categorical,
             lengthscale: 0.3,
@@ -125,6 +141,7 @@ impl TreeGpUcbSettings {
             learning: Learning::Every(15),
             tree_learning: TreeLearning::default(),
             kernel_learning: KernelLearning::default(),
+            kernel_start: KernelStart::Present,
             family: KernelFamily::Rbf,
             categorical: Metric::Numeric,
             lengthscale: 0.1,
@@ -211,7 +228,9 @@ pub struct TreeGpUcb {
     settings: TreeGpUcbSettings,
     data: Dataset,
     seen: Seen,
-    /// What was learned last; before that, the empty forest with the initial parameters and `observations` 0.
+    /// The initial parameters, with the empty forest.
+    initial: AdditivePrior,
+    /// What was learned last; before that, the initial parameters with `observations` 0.
     model: Model,
     /// The model conditioned on its first `model.observations` observations at once and on later ones row by row, so
     /// that a resumed run has the same bits.
@@ -245,9 +264,10 @@ impl TreeGpUcb {
         }
         let forest = Forest::empty(dimension);
         let components = forest.components();
+        let initial = AdditivePrior { components, kernel, noise_std: settings.noise_std };
         let model = Model {
             forest,
-            prior: AdditivePrior { components, kernel, noise_std: settings.noise_std },
+            prior: initial.clone(),
             outputs: OutputMap::identity(),
             observations: 0,
             log_likelihood: 0.0,
@@ -258,6 +278,7 @@ impl TreeGpUcb {
             seen: Seen::default(),
             space,
             settings,
+            initial,
             model,
             posterior: None,
             evaluations: 0,
@@ -333,7 +354,16 @@ impl TreeGpUcb {
         self.observe(Phase::KernelLearning);
         let components = learned.forest.components();
         let start = AdditivePrior { components, kernel, noise_std };
-        let prior = kernel_learning(&start, &data, &self.settings.kernel_learning)?.prior;
+        let mut learned_kernel = kernel_learning(&start, &data, &self.settings.kernel_learning)?;
+        if self.settings.kernel_start == KernelStart::PresentAndInitial {
+            let mut initial = self.initial.clone();
+            initial.components.clone_from(&start.components);
+            let other = kernel_learning(&initial, &data, &self.settings.kernel_learning)?;
+            if other.objective > learned_kernel.objective {
+                learned_kernel = other;
+            }
+        }
+        let prior = learned_kernel.prior;
         let posterior = prior.condition(&data)?;
         self.model = Model {
             forest: learned.forest,
