@@ -4,6 +4,8 @@
 //! cargo run --release --example quickstart
 //! ```
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use boscage::{Parameter, Space, Value, minimize};
 
 /// Twenty knobs in ten pairs. Each pair has a narrow diagonal valley: neither knob can be tuned without the other.

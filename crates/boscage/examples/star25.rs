@@ -10,6 +10,8 @@
 //! functions, noise and initial points. t counts what is chosen after the 10 initial points. The optimum is exact, by
 //! message passing over the true tables.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use std::error::Error;
 use std::time::Instant;
 

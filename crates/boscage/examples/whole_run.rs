@@ -7,6 +7,8 @@
 //! The objective is a sum of smooth random functions over the edges of a random tree. The first TOLD points are random
 //! and told without asking, to look at a late part of a run.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -72,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock = Arc::new(Mutex::new((Phase::Done, Instant::now(), BTreeMap::new())));
     let observer = Arc::clone(&clock);
     let mut optimizer =
-        TreeGpUcb::new(space.clone(), settings)?.with_observer(Arc::new(move |phase| {
+        TreeGpUcb::new(space.clone(), *settings)?.with_observer(Arc::new(move |phase| {
             if let Ok(mut clock) = observer.lock() {
                 let (running, since) = (clock.0, clock.1);
                 *clock.2.entry(running).or_insert(Duration::ZERO) += since.elapsed();

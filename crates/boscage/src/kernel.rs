@@ -284,7 +284,7 @@ impl Kernel {
         let column = |i: usize| (&inputs.columns[i][first..], inputs.columns[i][b]);
         let mut factor = vec![0.0; w.len()];
         // Pass k multiplies the slope of variable k with the factors of the others; the first pass has no slope.
-        for k in 0..=variables.len() {
+        for (k, sum) in sums.iter_mut().enumerate().take(1 + variables.len()) {
             let mut product = w.to_vec();
             for (position, &i) in variables.iter().enumerate() {
                 let (u, at) = column(i);
@@ -295,11 +295,11 @@ impl Kernel {
                 }
                 simd::multiply(&mut product, &factor);
             }
-            let mut sum = 0.0;
+            let mut total = 0.0;
             for value in product {
-                sum += value;
+                total += value;
             }
-            sums[k] += sum;
+            *sum += total;
         }
     }
 }

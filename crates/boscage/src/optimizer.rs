@@ -41,12 +41,15 @@ pub trait Optimizer: Send {
     /// Takes in the outcome of a point, whether it was asked for or not.
     fn tell(&mut self, point: Point, outcome: f64) -> Result<()>;
 
+    /// Takes in that a point could not be evaluated, so that it is not asked for again. It counts as no observation.
+    fn fail(&mut self, point: Point) -> Result<()>;
+
     /// What has been learned so far, if the method learns.
     fn model(&self) -> Option<&Model> {
         None
     }
 
-    /// Continues with a model learned earlier. Tell the outcomes first.
+    /// Continues with a model learned earlier. Tell the outcomes and failures first.
     fn resume(&mut self, _model: Model) -> Result<()> {
         Ok(())
     }
@@ -62,14 +65,14 @@ pub trait Optimizer: Send {
 #[serde(tag = "name", content = "settings", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Method {
     /// [`TreeGpUcb`].
-    Tree(TreeGpUcbSettings),
+    Tree(Box<TreeGpUcbSettings>),
     /// [`RandomSearch`].
     Random,
 }
 
 impl Default for Method {
     fn default() -> Self {
-        Method::Tree(TreeGpUcbSettings::default())
+        Method::Tree(Box::default())
     }
 }
 
@@ -85,7 +88,7 @@ impl Method {
     pub fn named(name: &str) -> Result<Self> {
         match name {
             "tree" => Ok(Method::default()),
-            "tree-paper" => Ok(Method::Tree(TreeGpUcbSettings::paper())),
+            "tree-paper" => Ok(Method::Tree(Box::new(TreeGpUcbSettings::paper()))),
             "random" => Ok(Method::Random),
             _ => Err(Error::InvalidSetting {
                 setting: "method",
@@ -98,7 +101,7 @@ impl Method {
     /// A new run of the method in this space.
     pub fn build(&self, space: Space) -> Result<Box<dyn Optimizer>> {
         Ok(match self {
-            Method::Tree(settings) => Box::new(TreeGpUcb::new(space, settings.clone())?),
+            Method::Tree(settings) => Box::new(TreeGpUcb::new(space, (**settings).clone())?),
             Method::Random => Box::new(RandomSearch::new(space)),
         })
     }

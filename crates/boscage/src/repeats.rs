@@ -47,21 +47,36 @@ impl Seen {
         self.points.insert(Self::key(point));
     }
 
-    pub(crate) fn contains(&self, point: &Point) -> bool {
+    fn contains(&self, point: &Point) -> bool {
         self.points.contains(&Self::key(point))
     }
 
-    /// The set with some more points.
-    pub(crate) fn with(&self, more: &[Point]) -> Self {
-        let mut seen = self.clone();
-        more.iter().for_each(|point| seen.insert(point));
-        seen
+    /// These points and the pending ones.
+    pub(crate) fn with(&self, pending: &[Point]) -> Known<'_> {
+        let new = pending.iter().map(Self::key).filter(|key| !self.points.contains(key));
+        Known { seen: self, pending: Seen { points: new.collect() } }
+    }
+}
+
+/// The points that must not be asked for: evaluated, failed or pending.
+#[derive(Debug)]
+pub(crate) struct Known<'a> {
+    seen: &'a Seen,
+    /// Those that are not in `seen`.
+    pending: Seen,
+}
+
+impl Known<'_> {
+    fn contains(&self, point: &Point) -> bool {
+        self.seen.contains(point) || self.pending.contains(point)
     }
 
     /// Refuses a finite space of which nothing is left.
     pub(crate) fn check_exhausted(&self, space: &Space) -> Result<()> {
         match space.size() {
-            Some(points) if self.points.len() as u128 >= points => {
+            Some(points)
+                if (self.seen.points.len() + self.pending.points.len()) as u128 >= points =>
+            {
                 Err(Error::SpaceExhausted { points })
             }
             _ => Ok(()),
@@ -167,9 +182,12 @@ mod tests {
         let point = space.sample(&mut rng());
         let mut seen = Seen::default();
         let score = |points: &[Point]| Ok(points.iter().map(|p| p.0[0] + p.0[1]).collect());
-        assert_eq!(seen.replace(point.clone(), &space, score, &mut rng()).unwrap(), point);
+        assert_eq!(
+            seen.with(&[]).replace(point.clone(), &space, score, &mut rng()).unwrap(),
+            point
+        );
         seen.insert(&point);
-        let other = seen.replace(point.clone(), &space, score, &mut rng()).unwrap();
+        let other = seen.with(&[]).replace(point.clone(), &space, score, &mut rng()).unwrap();
         let changed = (0..3).filter(|&d| other.0[d] != point.0[d]).count();
         assert_eq!(changed, 1);
         // 64 draws see every neighbour of a space this small, so the best must have been found.
@@ -182,12 +200,12 @@ mod tests {
         let space = small();
         let mut seen = Seen::default();
         for left in (1..=12).rev() {
-            seen.check_exhausted(&space).unwrap();
-            let point = seen.any_new(&space, &mut rng()).unwrap();
+            seen.with(&[]).check_exhausted(&space).unwrap();
+            let point = seen.with(&[]).any_new(&space, &mut rng()).unwrap();
             assert!(!seen.contains(&point), "{left} points were left");
             seen.insert(&point);
         }
-        let refused = seen.any_new(&space, &mut rng()).unwrap_err();
+        let refused = seen.with(&[]).any_new(&space, &mut rng()).unwrap_err();
         assert_eq!(refused, Error::SpaceExhausted { points: 12 });
     }
 
@@ -200,7 +218,18 @@ mod tests {
         for number in (0..1 << 16).filter(|&n| n != 777) {
             seen.insert(&nth_point(&space, number));
         }
-        assert_eq!(seen.any_new(&space, &mut rng()).unwrap(), nth_point(&space, 777));
+        assert_eq!(seen.with(&[]).any_new(&space, &mut rng()).unwrap(), nth_point(&space, 777));
+    }
+
+    #[test]
+    fn pending_points_count_once() {
+        let space = Space::new(vec![Parameter::boolean("b")]).unwrap();
+        let mut seen = Seen::default();
+        seen.insert(&Point(vec![0.0]));
+        let zeros = vec![Point(vec![0.0]); 3];
+        assert_eq!(seen.with(&zeros).any_new(&space, &mut rng()).unwrap(), Point(vec![1.0]));
+        let both = [Point(vec![0.0]), Point(vec![1.0]), Point(vec![1.0])];
+        assert!(seen.with(&both).check_exhausted(&space).is_err());
     }
 
     #[test]

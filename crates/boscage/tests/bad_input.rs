@@ -20,7 +20,7 @@ fn refused(setting: &str, value: &str, change: impl Fn(&mut TreeGpUcbSettings)) 
         change(&mut settings);
         let space = Space::unit_cube(3).unwrap();
         let direct = TreeGpUcb::new(space.clone(), settings.clone()).err();
-        let error = Method::Tree(settings).build(space).err();
+        let error = Method::Tree(Box::new(settings)).build(space).err();
         assert_eq!(direct, error);
         let Some(Error::InvalidSetting { setting: named, value: found, reason }) = &error else {
             panic!("{setting} = {value}: {error:?}");

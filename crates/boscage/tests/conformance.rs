@@ -307,6 +307,36 @@ fn a_failed_evaluation_that_stays_pending_does_not_come_back() {
 }
 
 #[test]
+fn points_that_failed_do_not_come_back() {
+    for space in [cube(1), cube(3), mixed()] {
+        for mut run in Run::all(&space) {
+            run.trials(20, hill);
+            let mut failed = Vec::new();
+            for _ in 0..10 {
+                let point = run.ask(&[]);
+                run.optimizer.fail(point.clone()).unwrap();
+                failed.push(point);
+            }
+            assert!(all_different(&failed), "{}: {failed:?}", run.name);
+        }
+    }
+}
+
+#[test]
+fn a_finite_space_is_used_up_by_failures_too() {
+    let space = one(Parameter::integer("i", 0, 6));
+    for mut run in Run::avoiding_repeats(&space) {
+        let size = space.size().unwrap();
+        for _ in 0..size {
+            let point = run.ask(&[]);
+            run.optimizer.fail(point).unwrap();
+        }
+        let refused = run.optimizer.ask(&[], &run.stream()).unwrap_err();
+        assert_eq!(refused, Error::SpaceExhausted { points: size });
+    }
+}
+
+#[test]
 fn all_evaluations_fail() {
     for mut run in Run::all(&cube(2)) {
         let points: Vec<Point> = (0..30).map(|_| run.ask(&[])).collect();

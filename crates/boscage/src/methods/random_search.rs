@@ -32,4 +32,8 @@ impl Optimizer for RandomSearch {
         self.space.check(&point)?;
         if outcome.is_finite() { Ok(()) } else { Err(Error::InvalidOutcome { value: outcome }) }
     }
+
+    fn fail(&mut self, point: Point) -> Result<()> {
+        self.space.check(&point)
+    }
 }

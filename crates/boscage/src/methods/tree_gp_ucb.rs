@@ -227,6 +227,8 @@ pub struct TreeGpUcb {
     space: Space,
     settings: TreeGpUcbSettings,
     data: Dataset,
+    /// Points that could not be evaluated: conditioned on like pending ones, or they would be the maximum again.
+    failed: Vec<Point>,
     seen: Seen,
     /// The initial parameters, with the empty forest.
     initial: AdditivePrior,
@@ -275,6 +277,7 @@ impl TreeGpUcb {
         };
         Ok(Self {
             data: Dataset::empty(dimension),
+            failed: Vec::new(),
             seen: Seen::default(),
             space,
             settings,
@@ -387,9 +390,9 @@ impl TreeGpUcb {
         let with_pending;
         self.posterior()?;
         let posterior = match &self.posterior {
-            Some(posterior) if pending.is_empty() => posterior,
+            Some(posterior) if pending.is_empty() && self.failed.is_empty() => posterior,
             Some(posterior) => {
-                with_pending = posterior.with_pending(pending)?;
+                with_pending = posterior.with_pending(&[&self.failed, pending].concat())?;
                 &with_pending
             }
             None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
@@ -477,6 +480,13 @@ impl Optimizer for TreeGpUcb {
         Ok(())
     }
 
+    fn fail(&mut self, point: Point) -> Result<()> {
+        self.space.check(&point)?;
+        self.seen.insert(&point);
+        self.failed.push(point);
+        Ok(())
+    }
+
     fn model(&self) -> Option<&Model> {
         Some(&self.model).filter(|model| model.observations > 0)
     }
@@ -491,6 +501,20 @@ impl Optimizer for TreeGpUcb {
             if found != dimension {
                 return Err(Error::WrongDimension { what, expected: dimension, found });
             }
+        }
+        let outputs = &model.outputs;
+        let numbers = [outputs.shift, outputs.scale, outputs.reach, model.log_likelihood];
+        if !(numbers.iter().all(|number| number.is_finite()) && outputs.scale > 0.0) {
+            return Err(Error::InvalidSetting {
+                setting: "model.outputs",
+                value: format!("{outputs:?}"),
+                reason: "its numbers must be finite and its scale positive",
+            });
+        }
+        if model.prior.components != model.forest.components() {
+            return Err(Error::InvalidStructure {
+                reason: "the model's components are not those of its forest".to_string(),
+            });
         }
         if model.observations > self.data.len() {
             return Err(Error::InvalidSetting {
