@@ -99,7 +99,25 @@ def output_of(*command):
     try:
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return None
+
+
+def commit():
+    """The commit that was measured, if this is a checkout."""
+    revision = output_of("git", "rev-parse", "--short", "HEAD")
+    if revision is None:
+        return "no commit"
+    changed = output_of("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock")
+    return revision + " with changes" * bool(changed)
+
+
+def command(arguments):
+    """The command, without where its results went."""
+    words = ["python3", "benches/speed/compare.py", "--rounds", str(arguments.rounds),
+             "--repeats", str(arguments.repeats), "--clock", arguments.clock]
+    if arguments.only is not None:
+        words += ["--only", arguments.only]
+    return shlex.join(words)
 
 
 def measure(rows, ours, scipy, rounds, repeats):
@@ -109,16 +127,16 @@ def measure(rows, ours, scipy, rounds, repeats):
     for number in range(rounds):
         load.append(os.getloadavg()[0])
         asked = set()
-        for what, quantity, _, reference, _ in rows:
+        for _, quantity, _, reference, _ in rows:
             requests = [(scipy, reference), (ours, quantity)]
             if number % 2:
                 requests.reverse()
             for server, name in requests:
-                if name in asked and name.startswith("gradient"):
-                    continue  # the same number serves several rows
-                asked.add(name)
-                # A reference is measured beside every row that it belongs to.
+                # A reference is measured beside every row that it belongs to, a quantity of ours once a round.
                 key = (quantity, name) if server is scipy else name
+                if key in asked:
+                    continue
+                asked.add(key)
                 seconds.setdefault(key, []).append(server.ask(f"{name} {repeats}")["min_seconds"])
         elapsed = time.monotonic() - start
         print(f"round {number + 1} of {rounds}: {elapsed:.0f} s, load {load[-1]:.1f}", file=sys.stderr)
@@ -219,10 +237,9 @@ def main():
     ours.end()
     scipy.end()
 
-    dirty = output_of("git", "status", "--porcelain", "--", "crates", "Cargo.toml", "Cargo.lock")
     document = {
         "date": datetime.date.today().isoformat(),
-        "command": shlex.join(["python3", "benches/speed/compare.py", *sys.argv[1:]]),
+        "command": command(arguments),
         "machine": {
             "cpu": scipy_info["cpu"],
             "cores": our_info["cores"],
@@ -233,8 +250,8 @@ def main():
         },
         "versions": {
             "boscage": our_info["boscage"],
-            "commit": output_of("git", "rev-parse", "--short", "HEAD") + (" with changes" if dirty else ""),
-            "rustc": output_of("rustc", "--version"),
+            "commit": commit(),
+            "rustc": output_of("rustc", "--version") or "unknown rustc",
             **{key: scipy_info[key] for key in ("python", "numpy", "scipy", "blas")},
         },
         "clock": arguments.clock,

@@ -587,15 +587,15 @@ fn log_likelihood(factor: &Factor, y: &[f64]) -> f64 {
 /// ρ as a function of the components, for structure learning: candidates that differ by a few components from one seen
 /// before cost one update of K and one Cholesky.
 ///
-/// Two matrices are remembered, of the last accepted and the last tried structure, whichever of them a new candidate is
-/// nearer to is changed into the candidate's.
+/// Two matrices K are kept, of an earlier candidate and of the latest one: a new candidate is made from the one that it is
+/// nearer to, usually the structure it was derived from.
 #[derive(Debug)]
 pub struct StructureScore<'a> {
     kernel: &'a Kernel,
     noise_variance: f64,
     inputs: Inputs,
     y: &'a [f64],
-    /// Sorted components and their K; the second is the latest candidate.
+    /// Sorted components and their K: earlier and latest.
     known: [(Vec<Component>, Lower); 2],
     factor: Factor,
 }
@@ -613,7 +613,7 @@ impl<'a> StructureScore<'a> {
             noise_variance: noise_std * noise_std,
             inputs,
             y: &data.y,
-            known: [(Vec::new(), Lower::zeros(n)), (Vec::new(), Lower::zeros(n))],
+            known: std::array::from_fn(|_| (Vec::new(), Lower::zeros(n))),
             factor: Factor::new(&Lower::zeros(n), 1.0)?,
         })
     }
@@ -622,25 +622,27 @@ impl<'a> StructureScore<'a> {
     pub fn log_likelihood(&mut self, mut components: Vec<Component>) -> Result<f64> {
         check_components(&components, self.kernel.dimension())?;
         components.sort_unstable();
-        let [old, new] = &self.known;
-        let changes_to_old = differences(&old.0, &components);
-        let changes_to_new = differences(&new.0, &components);
-        let changes = if changes_to_new.len() < changes_to_old.len() {
+        let changes = self.known.each_ref().map(|known| differences(&known.0, &components));
+        let [mut changes, from_latest] = changes;
+        if from_latest.len() < changes.len() {
+            // The latest was accepted: it takes the place of the earlier one, which is overwritten.
             self.known.swap(0, 1);
-            changes_to_new
-        } else {
-            changes_to_old
-        };
+            changes = from_latest;
+        }
         let [base, candidate] = &mut self.known;
         let changes: Vec<_> = changes
             .iter()
             .map(|(component, sign)| (component, sign * self.kernel.amplitude(component)))
             .collect();
-        candidate.1.copy_from(&base.1);
-        self.inputs.add_to_gram(self.kernel, &changes, &mut candidate.1);
+        let factor = &mut self.factor;
+        factor.make_room(self.inputs.n());
+        let (base, gram) = (Some(&base.1), &mut candidate.1);
+        self.inputs.fill_gram(self.kernel, base, &changes, gram, |first, columns| {
+            factor.write_columns(first, columns);
+        });
         candidate.0 = components;
-        self.factor.refactor(&candidate.1, self.noise_variance)?;
-        Ok(log_likelihood(&self.factor, self.y))
+        factor.refactor_written(gram, self.noise_variance)?;
+        Ok(log_likelihood(factor, self.y))
     }
 }
 

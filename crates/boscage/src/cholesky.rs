@@ -53,13 +53,6 @@ impl Lower {
     pub(crate) fn column_mut(&mut self, b: usize) -> &mut [f64] {
         &mut self.values[b * self.n + b..(b + 1) * self.n]
     }
-
-    /// Makes this a copy of `other` without a new allocation if there is room.
-    pub(crate) fn copy_from(&mut self, other: &Lower) {
-        self.n = other.n;
-        self.values.clear();
-        self.values.extend_from_slice(&other.values);
-    }
 }
 
 /// Whether something is left of a pivot (what remains of a diagonal element after elimination). Below 1e-13 of the
@@ -88,18 +81,37 @@ impl Factor {
         Ok(factor)
     }
 
-    /// As [`Factor::new`], reusing the memory of this factor, which must have been made for the same n.
+    /// As [`Factor::new`], reusing the memory of this factor.
     pub(crate) fn refactor(&mut self, matrix: &Lower, diagonal: f64) -> Result<()> {
-        let n = matrix.n;
+        self.make_room(matrix.n);
+        self.write_columns(0, &matrix.values);
+        self.refactor_written(matrix, diagonal)
+    }
+
+    /// Makes room for an n × n matrix; the factor holds nothing of meaning until it is factored.
+    pub(crate) fn make_room(&mut self, n: usize) {
         if self.stride < n {
-            *self = Self { n, stride: n + 32, values: vec![0.0; (n + 32) * (n + 32)], jitter: 0.0 };
+            let stride = n + 32;
+            *self = Self { n, stride, values: vec![0.0; stride * stride], jitter: 0.0 };
         }
         self.n = n;
-        let mean = if n == 0 {
-            0.0
-        } else {
-            (0..n).map(|b| matrix.column(b)[0] + diagonal).sum::<f64>() / n as f64
-        };
+    }
+
+    /// Takes over whole columns of a matrix, of which the lower triangle counts.
+    pub(crate) fn write_columns(&mut self, first: usize, columns: &[f64]) {
+        for (offset, column) in columns.chunks_exact(self.n.max(1)).enumerate() {
+            let b = first + offset;
+            let start = b * self.stride;
+            self.values[start + b..start + self.n].copy_from_slice(&column[b..]);
+        }
+    }
+
+    /// Factors `matrix` + `diagonal`·I, all columns of which have been written already; it is needed again only if
+    /// there must be jitter.
+    pub(crate) fn refactor_written(&mut self, matrix: &Lower, diagonal: f64) -> Result<()> {
+        let n = matrix.n;
+        let diagonals: Vec<f64> = (0..n).map(|b| matrix.column(b)[0] + diagonal).collect();
+        let mean = diagonals.iter().sum::<f64>() / n.max(1) as f64;
         let mut memory = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(
             n,
             Par::Seq,
@@ -107,11 +119,12 @@ impl Factor {
         ));
         let mut failed = 0;
         for jitter in JITTERS {
+            if jitter > 0.0 {
+                self.write_columns(0, &matrix.values);
+            }
             self.jitter = jitter * mean;
-            for b in 0..n {
-                let start = b * self.stride;
-                self.values[start + b..start + n].copy_from_slice(matrix.column(b));
-                self.values[start + b] += diagonal + self.jitter;
+            for (b, diagonal) in diagonals.iter().enumerate() {
+                self.values[b * self.stride + b] = diagonal + self.jitter;
             }
             let factored = llt::factor::cholesky_in_place(
                 MatMut::from_column_major_slice_with_stride_mut(
@@ -130,7 +143,7 @@ impl Factor {
                 Ok(_) => {
                     let lost = |&b: &usize| {
                         let pivot = self.values[b * self.stride + b];
-                        !is_good(pivot * pivot, matrix.column(b)[0] + diagonal)
+                        !is_good(pivot * pivot, diagonals[b])
                     };
                     match (0..n).find(lost) {
                         Some(pivot) => failed = pivot,
@@ -142,7 +155,6 @@ impl Factor {
         Err(Error::NotPositiveDefinite { pivot: failed })
     }
 
-    #[cfg(test)]
     #[cfg(test)]
     pub(crate) fn n(&self) -> usize {
         self.n

@@ -337,31 +337,45 @@ impl Inputs {
         self.n += 1;
     }
 
-    /// K += Σ weight · ∏e over the given components (weights are amplitudes, negative to take a component away).
-    pub(crate) fn add_to_gram(
+    /// K = base + Σ weight · ∏e over the given components (weights are amplitudes, negative to take a component away);
+    /// without a base, K = Σ weight · ∏e. Each block of columns that is done is handed to `done` with the number of its
+    /// first column, while it is in the cache.
+    pub(crate) fn fill_gram(
         &self,
         kernel: &Kernel,
+        base: Option<&Lower>,
         changes: &[(&Component, f64)],
         gram: &mut Lower,
+        mut done: impl FnMut(usize, &[f64]),
     ) {
         let n = self.n;
         let fill = |(block, values): (usize, &mut [f64])| {
-            let first = block * COLUMN_BLOCK;
-            for &(component, weight) in changes {
+            let columns = |values: &mut [f64], f: &mut dyn FnMut(usize, &mut [f64])| {
                 for (offset, column) in values.chunks_exact_mut(n).enumerate() {
-                    let b = first + offset;
-                    kernel.add_column(component, self, b, b, weight, &mut column[b..]);
+                    let b = block * COLUMN_BLOCK + offset;
+                    f(b, &mut column[b..]);
                 }
+            };
+            columns(values, &mut |b, column| match base {
+                Some(base) => column.copy_from_slice(base.column(b)),
+                None => column.fill(0.0),
+            });
+            for &(component, weight) in changes {
+                columns(values, &mut |b, column| {
+                    kernel.add_column(component, self, b, b, weight, column);
+                });
             }
         };
-        if n == 0 {
-            return;
-        }
+        let size = (COLUMN_BLOCK * n).max(1);
         // Blocks are independent, so the number of threads cannot change a bit. Small work is not worth a thread.
-        if n * n * changes.len() > 1 << 21 {
-            gram.values_mut().par_chunks_mut(COLUMN_BLOCK * n).enumerate().for_each(fill);
+        if n * n * changes.len() > 1 << 23 {
+            gram.values_mut().par_chunks_mut(size).enumerate().for_each(fill);
+            done(0, gram.values_mut());
         } else {
-            gram.values_mut().chunks_mut(COLUMN_BLOCK * n).enumerate().for_each(fill);
+            for (block, values) in gram.values_mut().chunks_mut(size).enumerate() {
+                fill((block, values));
+                done(block * COLUMN_BLOCK, values);
+            }
         }
     }
 
@@ -369,7 +383,7 @@ impl Inputs {
     pub(crate) fn gram(&self, kernel: &Kernel, components: &[Component]) -> Lower {
         let mut gram = Lower::zeros(self.n);
         let changes: Vec<_> = components.iter().map(|c| (c, kernel.amplitude(c))).collect();
-        self.add_to_gram(kernel, &changes, &mut gram);
+        self.fill_gram(kernel, None, &changes, &mut gram, |_, _| {});
         gram
     }
 
@@ -529,7 +543,7 @@ mod tests {
                     for a in b..n {
                         let want: f64 =
                             components.iter().map(|c| kernel.value(c, &row(a), &row(b))).sum();
-                        assert!((gram.column(b)[a - b] - want).abs() < 1e-14);
+                        assert!((gram.column(b)[a - b] - want).abs() < 1e-13);
                     }
                 }
                 let k = inputs.covariances(&kernel, &components, &row(n / 2));
@@ -547,8 +561,14 @@ mod tests {
         let kernel = kernel(KernelFamily::Rbf, 3);
         let inputs = Inputs::new(&kernel, &data(n, 3));
         let (g, h) = (component(&[0, 1]), component(&[1, 2]));
-        let mut gram = inputs.gram(&kernel, &[g.clone(), h.clone()]);
-        inputs.add_to_gram(&kernel, &[(&g, -kernel.amplitude(&g))], &mut gram);
+        let both = inputs.gram(&kernel, &[g.clone(), h.clone()]);
+        let mut gram = Lower::zeros(n);
+        let without = [(&g, -kernel.amplitude(&g))];
+        let mut handed = vec![0.0; n * n];
+        inputs.fill_gram(&kernel, Some(&both), &without, &mut gram, |first, columns| {
+            handed[first * n..first * n + columns.len()].copy_from_slice(columns);
+        });
+        assert_eq!(handed, gram.values_mut());
         let only = inputs.gram(&kernel, std::slice::from_ref(&h));
         for b in 0..n {
             for (got, want) in gram.column(b).iter().zip(only.column(b)) {

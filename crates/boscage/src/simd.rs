@@ -14,28 +14,30 @@ use pulp::{Arch, Simd, WithSimd};
 /// Number of partial sums kept by every reduction. Fixed, so that a sum has one value on every machine.
 const LANES: usize = 8;
 
-/// 2^(−q) for q ≥ 0, with a relative error below 8e-16; never below 2^(−1022).
+/// 2^(−q) for q ≥ 0, with a relative error below 4e-14; never below 2^(−1022).
+///
+/// That is less than what a sum over a hundred components loses by rounding, and one multiplication cheaper than the last
+/// digit would be.
 #[inline(always)]
 pub(crate) fn exp2_neg(q: f64) -> f64 {
     // Adding and subtracting 1.5·2^52 rounds to the nearest integer, and leaves that integer in the low bits.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    // Minimax polynomial of 2^r on |r| ≤ 1/2, relative error 2.2e-16.
-    const C: [f64; 11] = [
-        7.072_586_657_066_206e-9,
-        1.020_869_152_579_221e-7,
-        1.321_544_258_438_270_7e-6,
-        1.525_265_725_407_169_3e-5,
-        1.540_353_044_174_185_7e-4,
-        1.333_355_823_017_503e-3,
-        9.618_129_107_606_885e-3,
-        5.550_410_866_444_766e-2,
-        2.402_265_069_591_01e-1,
-        6.931_471_805_599_5e-1,
+    // Polynomial of 2^r on |r| ≤ 1/2, highest power first, exact at 0; relative error 3.7e-14.
+    const C: [f64; 10] = [
+        1.020_312_206_596_085_8e-7,
+        1.325_522_647_037_859_8e-6,
+        1.525_268_684_250_813e-5,
+        1.540_345_584_648_503_4e-4,
+        1.333_355_817_904_702_8e-3,
+        9.618_129_159_408_776e-3,
+        5.550_410_866_476_042e-2,
+        2.402_265_069_581_297_2e-1,
+        std::f64::consts::LN_2,
         1.0,
     ];
-    let x = (-q).max(-1022.0);
-    let shifted = x + ROUND;
-    let r = x - (shifted - ROUND);
+    let q = q.min(1022.0);
+    let shifted = ROUND - q;
+    let r = (ROUND - shifted) - q;
     let mut p = C[0];
     let mut i = 1;
     while i < C.len() {
@@ -318,7 +320,7 @@ mod tests {
         for i in 0..2_000_000 {
             let q = i as f64 * 5e-4;
             let (got, want) = (exp2_neg(q), (-q).exp2());
-            assert!((got / want - 1.0).abs() < 8e-16, "2^-{q}: {got:e} against {want:e}");
+            assert!((got / want - 1.0).abs() < 4e-14, "2^-{q}: {got:e} against {want:e}");
         }
         assert_eq!(exp2_neg(0.0), 1.0);
         assert!(exp2_neg(1e300) < 1e-307);
