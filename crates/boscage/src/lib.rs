@@ -109,3 +109,8 @@ pub use minimize::{Optimum, Trial, maximize, maximize_with, minimize, minimize_w
 pub use optimizer::{Method, Model, Optimizer};
 pub use space::{Domain, Parameter, Point, Space, Value};
 pub use stream::Stream;
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
