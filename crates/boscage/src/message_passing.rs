@@ -8,7 +8,7 @@
 //! messages have as many variables as the order's induced width.
 //!
 //! Notation: 𝒳_d is the axis of variable d (R values, or all levels of a finite parameter); a cell is what remains of a
-//! variable's domain; [[a, b]]_R is the cut of a cell into R cells with one random representative each.
+//! variable's domain; `[[a, b]]_R` is the cut of a cell into R cells with one random representative each.
 //!
 //! Cost: on a forest D·R² additions a level and at most (D − 1)·R² evaluations of φ^G, the paper's message-passing cost,
 //! which is returned with every maximum.
@@ -283,7 +283,7 @@ impl Cell {
         }
     }
 
-    /// [[a, b]]_R: cuts the cell into at most R cells of equal size and draws a representative of each.
+    /// `[[a, b]]_R`: cuts the cell into at most R cells of equal size and draws a representative of each.
     ///
     /// Levels are not split: a cell of at most R levels is cut into its levels.
     fn cut(

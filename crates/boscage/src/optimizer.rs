@@ -1,6 +1,6 @@
 //! What every method offers: ask for a point, tell an outcome, show and restore what was learned.
 //!
-//! Outcomes are maximised, and points are model coordinates in [0,1]^D: names, units and minimisation belong to the layers
+//! Outcomes are maximised, and points are model coordinates in \[0, 1\]^D: names, units and minimisation belong to the layers
 //! above ([`crate::space::Space`], [`crate::minimize()`]).
 
 use serde::{Deserialize, Serialize};
