@@ -176,3 +176,138 @@ fn climb(
     }
     Ok((value, point))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::additive_gp::{AdditivePrior, Dataset};
+    use crate::graph::Component;
+    use crate::kernel::{Kernel, KernelFamily, Metric};
+    use crate::space::Parameter;
+    use crate::stream::{Purpose, Stream};
+
+    const KAPPA: f64 = 2.0;
+
+    fn posterior(space: &Space, components: Vec<Component>, n: usize) -> AdditivePosterior {
+        let dimension = space.dimension();
+        let mut kernel = Kernel::uniform(KernelFamily::Rbf, dimension, 0.3, 0.5);
+        for d in (0..dimension).filter(|&d| space.is_categorical(d)) {
+            kernel.metrics[d] = Metric::Categorical;
+        }
+        let mut rng = Stream::new(3, 0).generator(Purpose::Problem);
+        let mut data = Dataset::empty(dimension);
+        for _ in 0..n {
+            let point = space.sample(&mut rng);
+            let y: f64 = point.0.iter().enumerate().map(|(i, x)| (5.0 * x + i as f64).sin()).sum();
+            data.push(&point, y + point.0[0] * point.0[dimension - 1]).unwrap();
+        }
+        AdditivePrior { components, kernel, noise_std: 0.1 }.condition(&data).unwrap()
+    }
+
+    fn pair(i: usize, j: usize) -> Component {
+        Component::new(vec![i, j]).unwrap()
+    }
+
+    /// The largest bound over the points of a product of axes.
+    fn brute_force(posterior: &AdditivePosterior, axes: &[Vec<f64>]) -> f64 {
+        let size: usize = axes.iter().map(Vec::len).product();
+        let point = |mut number: usize| {
+            let coordinate = |axis: &Vec<f64>| {
+                let value = axis[number % axis.len()];
+                number /= axis.len();
+                value
+            };
+            Point(axes.iter().map(coordinate).collect())
+        };
+        let bounds = (0..size).map(|k| bound(posterior.joint(&point(k)).unwrap(), KAPPA));
+        bounds.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    #[test]
+    fn real_spaces_are_climbed_to_the_maximum_of_a_dense_grid() {
+        let space = Space::unit_cube(3).unwrap();
+        let components = vec![pair(0, 1), pair(1, 2)];
+        let axis: Vec<f64> = (0..41).map(|k| f64::from(k) / 40.0).collect();
+        for n in [5, 15, 40] {
+            let posterior = posterior(&space, components.clone(), n);
+            let want = brute_force(&posterior, &vec![axis.clone(); 3]);
+            let mut rng = Stream::new(1, n as u64).generator(Purpose::Zoom);
+            let found = maximize_joint_ucb(&posterior, &space, KAPPA, &mut rng).unwrap();
+            space.check(&found.point).unwrap();
+            assert_eq!(found.value, bound(posterior.joint(&found.point).unwrap(), KAPPA));
+            // Climbing ends in a maximum; of the few there are it must be the highest, or nearly as high.
+            assert!(found.value > want - 0.05, "n = {n}: {} against {want}", found.value);
+            assert!(found.evaluations > 0);
+        }
+    }
+
+    #[test]
+    fn finite_spaces_are_climbed_to_the_best_of_all_points() {
+        let space = Space::new(vec![
+            Parameter::integer("i", 0, 5),
+            Parameter::categorical("c", ["a", "b", "c", "d"]),
+            Parameter::ordinal("o", (0..25).map(f64::from).collect::<Vec<_>>()),
+            Parameter::boolean("b"),
+        ])
+        .unwrap();
+        let axes: Vec<Vec<f64>> = (0..4)
+            .map(|d| (0..space.levels(d).unwrap()).map(|l| space.coordinate(d, l)).collect())
+            .collect();
+        let components = vec![pair(0, 1), pair(1, 2), pair(2, 3)];
+        let posterior = posterior(&space, components, 20);
+        let want = brute_force(&posterior, &axes);
+        for seed in 0..10 {
+            let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
+            let found = maximize_joint_ucb(&posterior, &space, KAPPA, &mut rng).unwrap();
+            space.check(&found.point).unwrap();
+            assert!(found.value <= want + 1e-9);
+            assert!(found.value > want - 0.1, "seed {seed}: {} against {want}", found.value);
+        }
+    }
+
+    #[test]
+    fn a_climb_never_ends_below_its_start() {
+        let space = Space::new(vec![
+            Parameter::real("x", 0.0, 1.0),
+            Parameter::categorical("c", ["a", "b", "c"]),
+            Parameter::integer("i", 0, 100),
+        ])
+        .unwrap();
+        let posterior = posterior(&space, vec![pair(0, 1), pair(1, 2)], 12);
+        let mut rng = Stream::new(2, 0).generator(Purpose::Zoom);
+        for _ in 0..20 {
+            let start = space.sample(&mut rng);
+            let before = bound(posterior.joint(&start).unwrap(), KAPPA);
+            let (value, point) = climb(&posterior, &space, KAPPA, start, &mut rng).unwrap();
+            space.check(&point).unwrap();
+            assert!(value >= before);
+            assert_eq!(value, bound(posterior.joint(&point).unwrap(), KAPPA));
+        }
+    }
+
+    #[test]
+    fn fine_grids_hold_small_domains_whole_and_the_observed_values() {
+        let space = Space::new(vec![
+            Parameter::real("x", 0.0, 1.0),
+            Parameter::integer("small", 0, 4),
+            Parameter::integer("large", 0, 1000),
+        ])
+        .unwrap();
+        let mut rng = Stream::new(4, 0).generator(Purpose::Zoom);
+        let observed = [space.sample(&mut rng)];
+        let grid = fine_grid(&space, &observed, &mut rng).unwrap();
+        assert_eq!(grid.axis(1), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        for d in 0..3 {
+            assert!(grid.axis(d).contains(&observed[0].0[d]));
+            assert!(grid.axis(d).is_sorted() && grid.axis(d).len() <= FINE + 1);
+        }
+        for &x in grid.axis(2) {
+            assert_eq!(x, space.coordinate(2, space.level(2, x)));
+        }
+        // One value in each of FINE equal cells, besides the observed one.
+        for k in 0..FINE {
+            let inside = |x: &&f64| (**x * FINE as f64) as usize == k;
+            assert!(grid.axis(0).iter().any(|x| inside(&x)), "cell {k}");
+        }
+    }
+}
