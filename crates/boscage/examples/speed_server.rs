@@ -199,7 +199,7 @@ fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> 
         ("learn" | "learn_growth", &[n, d, samples]) => {
             let mut problem = Problem::new(n, d)?;
             let (kernel, data) = (problem.kernel.clone(), problem.data.clone());
-            let config = TreeLearning { samples, ..TreeLearning::default() };
+            let config = TreeLearning { samples, ..TreeLearning::paper() };
             let mut trial = 0;
             let prepare = || {
                 trial += 1;

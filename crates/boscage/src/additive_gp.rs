@@ -12,7 +12,7 @@
 //!
 //! Components may overlap in any way and have any size: {i} and {i, j} may both be there.
 //!
-//! Cost: conditioning |𝒢|·n²/2 exponentials + n³/3 multiply-adds; appending a row n²; tabulating m values of φ^G n²·m/2;
+//! Cost: conditioning |𝒢|·n²/2 exponentials + n³/6 multiply-adds; appending a row n²/2; tabulating m values of φ^G n²·m/2;
 //! a gradient of ρ about three times a conditioning. Memory: n² numbers for the factor and n·D for the inputs.
 
 use rayon::prelude::*;

@@ -8,7 +8,7 @@
 //! Numerical trouble lives here and nowhere else: if Δ is not positive definite to working precision, a jitter is added
 //! to its diagonal, from 1e-10 up to 1e-4 of the mean diagonal in steps of 100; after that the matrix is refused.
 //!
-//! Cost: factor n³/3, append n², solve n² a column, inverse 2n³/3 multiply-adds; memory n² numbers.
+//! Cost: factor n³/6, append and solve n²/2 a column, inverse n³/3 multiply-adds; memory n² numbers.
 //! All routines use one thread: results do not depend on how many there are.
 
 use faer::dyn_stack::{MemBuffer, MemStack};

@@ -10,6 +10,7 @@
 //! Cost: a fine table of means (D·M²·n multiply-adds for M values an axis) and a few dozen joint gradients (n² each).
 
 use rand::RngExt;
+use rand::seq::SliceRandom;
 
 use crate::acquisition::{PosteriorMean, Ucb};
 use crate::additive_gp::{AdditivePosterior, Normal};
@@ -27,6 +28,9 @@ const OBSERVED: usize = 3;
 const CLIMBS: usize = 3;
 /// Evaluations of the joint bound and its gradient for each climb.
 const CLIMB_EVALUATIONS: usize = 40;
+
+/// Single changes of finite coordinates that a climb looks at, at most; more are thinned out at random.
+const CHANGES: usize = 512;
 
 fn bound(normal: Normal, kappa: f64) -> f64 {
     normal.mean + kappa * normal.variance.sqrt()
@@ -150,18 +154,23 @@ fn climb(
             let random = |rng: &mut Generator| rng.random_range(0..levels);
             [now.saturating_sub(1), (now + 1).min(levels - 1), random(rng), random(rng)].to_vec()
         };
-        for level in others {
-            let mut other = point.clone();
-            other.0[d] = space.coordinate(d, level);
-            candidates.push((d, other));
-        }
+        candidates.extend(others.into_iter().map(|level| (d, space.coordinate(d, level))));
     }
-    let points: Vec<Point> = candidates.iter().map(|c| c.1.clone()).collect();
+    if candidates.len() > CHANGES {
+        candidates.shuffle(rng);
+        candidates.truncate(CHANGES);
+    }
+    let changed = |&(d, coordinate): &(usize, f64)| {
+        let mut other = point.clone();
+        other.0[d] = coordinate;
+        other
+    };
+    let points: Vec<Point> = candidates.iter().map(changed).collect();
     let mut gains: Vec<(f64, usize, f64)> = posterior
         .joint_many(&points)?
         .into_iter()
         .zip(&candidates)
-        .map(|(normal, (d, other))| (bound(normal, kappa) - value, *d, other.0[*d]))
+        .map(|(normal, &(d, coordinate))| (bound(normal, kappa) - value, d, coordinate))
         .filter(|gain| gain.0 > 0.0)
         .collect();
     gains.sort_by(|a, b| b.0.total_cmp(&a.0));

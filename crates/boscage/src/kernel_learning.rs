@@ -93,8 +93,26 @@ pub struct KernelLearning {
 }
 
 impl Default for KernelLearning {
-    /// Maximum likelihood with the bounds of the paper's published code, and η fixed.
+    /// For standardised outcomes: parameters really trained, with pooled priors, learned noise with a floor, and
+    /// components that can shrink to nothing.
     fn default() -> Self {
+        Self {
+            budget: Budget::Fixed(50),
+            lengthscale_bounds: [0.01, 100.0],
+            scale_bounds: [1e-5, 100.0],
+            noise_std_bounds: Some([1e-3, 1.0]),
+            prior: Some(KernelPrior {
+                lengthscales: PooledPrior { median: 0.4, common_log_std: 0.3, log_std: 0.5 },
+                scales: PooledPrior { median: 1.0, common_log_std: 1.0, log_std: 1.0 },
+                noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
+            }),
+        }
+    }
+}
+
+impl KernelLearning {
+    /// Maximum likelihood with the budget and bounds of the paper's published code, and η fixed.
+    pub fn paper() -> Self {
         Self {
             budget: Budget::Growing,
             lengthscale_bounds: [0.01, 1e5],
@@ -103,9 +121,7 @@ impl Default for KernelLearning {
             prior: None,
         }
     }
-}
 
-impl KernelLearning {
     /// Refuses bounds that are not positive, finite and in order, and priors without spread.
     pub fn validate(&self) -> Result<()> {
         let bounds = [
@@ -154,7 +170,7 @@ pub struct LearnedKernel {
 
 /// Maximises ρ (plus the log prior) over Θ and, if it has bounds, η, starting from `start`.
 ///
-/// Never returns parameters worse than the start, and leaves them as they are if nothing can be scored.
+/// Never returns parameters worse than the start (moved into the bounds), and leaves them as they are if nothing can be scored.
 pub fn kernel_learning(
     start: &AdditivePrior,
     data: &Dataset,
@@ -311,7 +327,7 @@ mod tests {
     }
 
     fn with_budget(evaluations: usize) -> KernelLearning {
-        KernelLearning { budget: Budget::Fixed(evaluations), ..KernelLearning::default() }
+        KernelLearning { budget: Budget::Fixed(evaluations), ..KernelLearning::paper() }
     }
 
     fn likelihood(prior: &AdditivePrior, data: &Dataset) -> f64 {
@@ -510,7 +526,7 @@ mod tests {
             (Some([1e-3, 1.0]), None),
             (Some([1e-3, 1.0]), Some(kernel_prior())),
         ] {
-            let config = KernelLearning { noise_std_bounds, prior, ..KernelLearning::default() };
+            let config = KernelLearning { noise_std_bounds, prior, ..KernelLearning::paper() };
             let mut theta: Vec<f64> =
                 [0.2, 0.3, 0.3, 0.2, 0.8, 1.2, 0.7, 0.9].iter().map(|v: &f64| v.ln()).collect();
             theta.extend(noise_std_bounds.map(|_| 0.2_f64.ln()));
@@ -569,9 +585,9 @@ mod tests {
         let good = KernelLearning {
             noise_std_bounds: Some([0.1, 0.1]),
             prior: Some(kernel_prior()),
-            ..KernelLearning::default()
+            ..KernelLearning::paper()
         };
-        assert!(KernelLearning::default().validate().is_ok());
+        assert!(KernelLearning::paper().validate().is_ok());
         assert!(good.validate().is_ok());
         let mut bad = Vec::new();
         for bounds in [

@@ -97,8 +97,30 @@ struct Chosen {
 }
 
 fn choose(phi: &impl AdditiveFunction, grid: &Grid) -> Result<Chosen> {
+    // Before anything is allocated, and so that a table of the wrong size is an error and not a panic.
+    let sizes: Vec<usize> = phi
+        .components()
+        .iter()
+        .map(|g| {
+            let entries = g.variables().iter().try_fold(1_u128, |entries, &i| {
+                grid.axes.get(i).map(|axis| entries.saturating_mul(axis.len() as u128))
+            });
+            match entries {
+                Some(entries) if entries <= TABLE_LIMIT as u128 => Ok(entries as usize),
+                Some(entries) => Err(Error::TableTooLarge { entries, limit: TABLE_LIMIT }),
+                None => Err(Error::InvalidStructure {
+                    reason: format!("component {g} names a variable beyond the grid"),
+                }),
+            }
+        })
+        .collect::<Result<_>>()?;
     let tables = phi.tabulate(grid)?;
-    let evaluations = tables.iter().map(Vec::len).sum();
+    if tables.iter().map(Vec::len).ne(sizes.iter().copied()) {
+        return Err(Error::InvalidStructure {
+            reason: "the tables of an additive function do not fit its components".to_string(),
+        });
+    }
+    let evaluations = sizes.iter().sum();
     let (assignment, value) = max_sum(phi.components(), tables, &grid.sizes())?;
     Ok(Chosen { assignment, value, evaluations })
 }
@@ -569,6 +591,32 @@ mod tests {
             (5, pairs(all_pairs(5))),
             (6, pairs(all_pairs(6))),
         ]
+    }
+
+    #[test]
+    fn tables_that_do_not_fit_are_refused() {
+        struct Wrong(Vec<Component>, Vec<Vec<f64>>);
+        impl AdditiveFunction for Wrong {
+            fn components(&self) -> &[Component] {
+                &self.0
+            }
+
+            fn tabulate(&self, _: &Grid) -> Result<Vec<Vec<f64>>> {
+                Ok(self.1.clone())
+            }
+        }
+        let pair = || vec![Component::new(vec![0, 1]).unwrap()];
+        let grid = Grid::new(vec![vec![0.0, 1.0]; 2]).unwrap();
+        for tables in [vec![], vec![vec![0.0; 3]], vec![vec![0.0; 4]; 2]] {
+            let refused = msg_passing_discrete(&Wrong(pair(), tables), &grid).unwrap_err();
+            assert!(matches!(refused, Error::InvalidStructure { .. }), "{refused}");
+        }
+        let beyond = vec![Component::single(2)];
+        assert!(msg_passing_discrete(&Wrong(beyond, vec![vec![0.0; 2]]), &grid).is_err());
+        // Refused before it is tabulated.
+        let huge = Grid::new(vec![vec![0.5; 1 << 15]; 2]).unwrap();
+        let refused = msg_passing_discrete(&Wrong(pair(), vec![]), &huge).unwrap_err();
+        assert_eq!(refused, Error::TableTooLarge { entries: 1 << 30, limit: TABLE_LIMIT });
     }
 
     #[test]

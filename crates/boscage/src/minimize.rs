@@ -16,7 +16,7 @@ pub struct Trial {
     pub point: Point,
     /// The parameters' values, in the order of the space.
     pub values: Vec<Value>,
-    /// What the objective returned.
+    /// What the objective returned; not finite if the evaluation failed.
     pub outcome: f64,
 }
 
@@ -38,8 +38,9 @@ pub struct Optimum {
 ///
 /// # Errors
 ///
-/// If the space is exhausted before the trials are, the search ends early without an error. An outcome that is NaN or
-/// infinite is an error; use the ask/tell interface ([`crate::optimizer::Optimizer`]) to leave out failed evaluations.
+/// An outcome that is NaN or infinite counts as a failed evaluation: the trial is kept, the model does not see it, and the
+/// search goes on; it is an error only if every trial failed. If the space is exhausted before the trials are, the search
+/// ends early without an error.
 pub fn minimize(
     space: &Space,
     trials: u64,
@@ -92,7 +93,7 @@ fn run(
 ) -> Result<Optimum> {
     let mut optimizer: Box<dyn Optimizer> = method.build(space.clone())?;
     let mut done: Vec<Trial> = Vec::new();
-    let mut best = 0;
+    let mut best: Option<usize> = None;
     for number in 0..trials {
         let point = match optimizer.ask(&[], &Stream::new(seed, number)) {
             Err(Error::SpaceExhausted { .. }) if !done.is_empty() => break,
@@ -100,19 +101,23 @@ fn run(
         };
         let values = space.decode(&point)?;
         let outcome = objective(&values);
-        if !outcome.is_finite() {
-            return Err(Error::Objective {
-                trial: number,
-                reason: format!("it returned {outcome}, but outcomes must be finite"),
-            });
+        if outcome.is_finite() {
+            optimizer.tell(point.clone(), sign * outcome)?;
+            if best.is_none_or(|best| sign * outcome > sign * done[best].outcome) {
+                best = Some(done.len());
+            }
+        } else {
+            optimizer.fail(point.clone())?;
         }
-        optimizer.tell(point.clone(), sign * outcome)?;
         done.push(Trial { point, values, outcome });
-        if sign * outcome > sign * done[best].outcome {
-            best = done.len() - 1;
-        }
     }
-    match done.get(best) {
+    if let (None, Some(last)) = (best, done.last()) {
+        return Err(Error::Objective {
+            trial: done.len() as u64 - 1,
+            reason: format!("no trial had a finite outcome; this last one was {}", last.outcome),
+        });
+    }
+    match best.and_then(|best| done.get(best)) {
         Some(trial) => {
             Ok(Optimum { best: trial.clone(), model: optimizer.model().cloned(), trials: done })
         }

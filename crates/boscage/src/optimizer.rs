@@ -26,7 +26,8 @@ pub struct Model {
     pub observations: usize,
     /// ρ of the structure with the learned parameters, on the scaled outcomes.
     pub log_likelihood: f64,
-    /// For each edge seen in structure learning, the share of samples in which it was present.
+    /// For each edge seen in structure learning, the share of samples in which it was present (see
+    /// [`crate::tree_learning::LearnedForest`] for what it is not).
     pub edge_frequencies: Vec<(Edge, f64)>,
 }
 
@@ -41,7 +42,8 @@ pub trait Optimizer: Send {
     /// Takes in the outcome of a point, whether it was asked for or not.
     fn tell(&mut self, point: Point, outcome: f64) -> Result<()>;
 
-    /// Takes in that a point could not be evaluated, so that it is not asked for again. It counts as no observation.
+    /// Takes in that a point could not be evaluated. It counts as no observation; a method that learns expects nothing new
+    /// there, and one that avoids repeats does not ask for it again.
     fn fail(&mut self, point: Point) -> Result<()>;
 
     /// What has been learned so far, if the method learns.

@@ -23,8 +23,6 @@ pub enum Purpose {
     Structure = 2,
     /// Representatives of cells in zooming.
     Zoom = 3,
-    /// Starting points of kernel learning.
-    Kernel = 4,
     /// Replacement of points that were evaluated before.
     Repeat = 5,
     /// Anything drawn by a test problem: functions, noise.
@@ -69,7 +67,7 @@ mod tests {
             first(1, 2, Purpose::Zoom),
             first(2, 2, Purpose::Zoom),
             first(1, 3, Purpose::Zoom),
-            first(1, 2, Purpose::Kernel),
+            first(1, 2, Purpose::Initial),
             first(2, 1, Purpose::Zoom),
         ];
         for i in 0..all.len() {

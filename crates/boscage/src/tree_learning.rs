@@ -46,13 +46,18 @@ pub struct TreeLearning {
 }
 
 impl Default for TreeLearning {
-    /// The paper's S = 250, γ = ½.
+    /// The paper's S = 250, with γ = 0.1: an edge must raise the likelihood by a factor of 9 to be worth its place.
     fn default() -> Self {
-        Self { samples: 250, edge_prior: 0.5, edge_rule: EdgeRule::Sample, generation: 5 }
+        Self { edge_prior: 0.1, ..Self::paper() }
     }
 }
 
 impl TreeLearning {
+    /// The paper's S = 250, γ = ½.
+    pub fn paper() -> Self {
+        Self { samples: 250, edge_prior: 0.5, edge_rule: EdgeRule::Sample, generation: 5 }
+    }
+
     /// Refuses an edge prior outside of (0, 1) and generations without mutations, which would never end.
     pub fn validate(&self) -> Result<()> {
         if !(self.edge_prior > 0.0 && self.edge_prior < 1.0) {
@@ -108,7 +113,8 @@ pub struct LearnedForest {
     pub log_likelihood: f64,
     /// How many likelihoods were evaluated.
     pub evaluations: usize,
-    /// For every edge that was ever present, the share of the samples in which it was: how sure we are of it.
+    /// For every edge that was ever present, the share of the samples in which it was. Not a posterior probability: each
+    /// generation starts from the fittest tree, so that the edges of that tree are over-counted.
     pub edge_frequencies: Vec<(Edge, f64)>,
 }
 
@@ -311,7 +317,7 @@ mod tests {
     }
 
     fn config(edge_prior: f64) -> TreeLearning {
-        TreeLearning { edge_prior, ..TreeLearning::default() }
+        TreeLearning { edge_prior, ..TreeLearning::paper() }
     }
 
     fn forest(dimension: usize, pairs: &[(usize, usize)]) -> Forest {
@@ -801,7 +807,7 @@ mod tests {
         for samples in [1, 2, 3, 7, 50, 251] {
             for dimension in [2, 3, 6, 12] {
                 for edge_rule in [EdgeRule::Sample, EdgeRule::Greedy] {
-                    let config = TreeLearning { samples, edge_rule, ..TreeLearning::default() };
+                    let config = TreeLearning { samples, edge_rule, ..TreeLearning::paper() };
                     let start = Forest::empty(dimension);
                     let found = learn(&start, hashed, &config, samples as u64);
                     assert_eq!(found.evaluated.len(), samples);
@@ -820,7 +826,7 @@ mod tests {
         // Its log-likelihood has to be known, so that one evaluation is made even if none is allowed.
         let start = forest(4, &[(1, 2)]);
         for samples in [0, 1] {
-            let config = TreeLearning { samples, ..TreeLearning::default() };
+            let config = TreeLearning { samples, ..TreeLearning::paper() };
             let found = learn(&start, hashed, &config, 1);
             assert_eq!(found.evaluated.len(), 1);
             assert_eq!(
@@ -837,7 +843,7 @@ mod tests {
 
     #[test]
     fn learning_one_or_two_variables_ends() {
-        let config = TreeLearning::default();
+        let config = TreeLearning::paper();
         let one = learn(&Forest::empty(1), hashed, &config, 1).learned;
         assert_eq!((one.forest, one.evaluations), (Forest::empty(1), 1));
         assert!(one.edge_frequencies.is_empty());
@@ -863,7 +869,7 @@ mod tests {
     fn scores_that_are_not_likelihoods_end_with_the_start() {
         for score in [f64::NEG_INFINITY, f64::NAN, f64::INFINITY] {
             for start in [Forest::empty(5), forest(5, &[(0, 1), (1, 2), (2, 3), (3, 4)])] {
-                let found = learn(&start, |_| score, &TreeLearning::default(), 1).learned;
+                let found = learn(&start, |_| score, &TreeLearning::paper(), 1).learned;
                 assert_eq!(found.forest, start);
                 assert_eq!(found.log_likelihood, f64::NEG_INFINITY);
                 assert_eq!(found.evaluations, 250);
@@ -880,7 +886,7 @@ mod tests {
             (false, 1) => f64::INFINITY,
             (false, _) => f64::NEG_INFINITY,
         };
-        let found = learn(&Forest::empty(5), rho, &TreeLearning::default(), 1).learned;
+        let found = learn(&Forest::empty(5), rho, &TreeLearning::paper(), 1).learned;
         assert!(found.forest.is_isolated(0));
         assert!(!found.edge_frequencies.is_empty());
         assert!(found.edge_frequencies.iter().all(|(edge, _)| edge.low() > 0));
@@ -899,7 +905,7 @@ mod tests {
                 }
                 Ok(f.edge_count() as f64)
             };
-            let config = TreeLearning::default();
+            let config = TreeLearning::paper();
             let found = tree_learning(&Forest::empty(4), rho, &config, &mut generator(1));
             assert_eq!(found, Err(refused.clone()));
             assert_eq!(calls.get(), fails_at);
@@ -909,7 +915,7 @@ mod tests {
     #[test]
     fn frequencies_are_shares_of_the_samples() {
         // The same steps taken one by one, with every state written down.
-        let config = TreeLearning { samples: 400, generation: 7, ..TreeLearning::default() };
+        let config = TreeLearning { samples: 400, generation: 7, ..TreeLearning::paper() };
         let rho = |f: &Forest| 0.3 * hashed(f) + 0.5 * f.edge_count() as f64;
         let found = learn(&Forest::empty(6), rho, &config, 11).learned;
 
@@ -947,7 +953,7 @@ mod tests {
 
     #[test]
     fn same_seed_same_result() {
-        let config = TreeLearning::default();
+        let config = TreeLearning::paper();
         let start = Forest::empty(7);
         let of = |seed| learn(&start, hashed, &config, seed);
         let (first, again, other) = (of(1), of(1), of(2));
@@ -958,7 +964,7 @@ mod tests {
 
     #[test]
     fn finds_the_heaviest_tree() {
-        let config = TreeLearning { samples: 4_000, ..TreeLearning::default() };
+        let config = TreeLearning { samples: 4_000, ..TreeLearning::paper() };
         for seed in 0..5 {
             let mut rng = generator(1_000 + seed);
             let weights: BTreeMap<Edge, f64> =
@@ -989,7 +995,7 @@ mod tests {
                 tree_learning(&Forest::empty(3), never, &config(edge_prior), &mut generator(1));
             assert!(started.is_err());
         }
-        let endless = TreeLearning { generation: 0, ..TreeLearning::default() };
+        let endless = TreeLearning { generation: 0, ..TreeLearning::paper() };
         let refused = endless.validate().unwrap_err();
         assert!(refused.to_string().contains("generation"), "{refused}");
         assert!(config(1e-12).validate().is_ok());

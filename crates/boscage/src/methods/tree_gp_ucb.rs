@@ -9,7 +9,7 @@
 //! Two presets: [`TreeGpUcbSettings::paper`] follows the text with its constants; [`TreeGpUcbSettings::default`] is the same
 //! model and search with what users need. `docs/paper-map.md` lists the differences and what each is worth.
 //!
-//! Cost of an ask with n observations: n² to append, 2n² for each of the (D − 1)·R² values of φ^G at each of L levels; a
+//! Cost of an ask with n observations: n²/2 multiply-adds to append and for each of the (D − 1)·R² values of φ^G at each of L levels; a
 //! learning step adds S Cholesky factorisations and as many gradients of ρ as the budget of kernel learning says.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::graph::Forest;
 use crate::joint_ucb::maximize_joint_ucb;
 use crate::kernel::{Kernel, KernelFamily, Metric};
-use crate::kernel_learning::{Budget, KernelLearning, KernelPrior, PooledPrior, kernel_learning};
+use crate::kernel_learning::{KernelLearning, kernel_learning};
 use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
 use crate::optimizer::{Model, Optimizer};
 use crate::outputs::{OutputMap, OutputRule};
@@ -90,9 +90,10 @@ pub struct TreeGpUcbSettings {
     pub noise_std: f64,
     /// What is maximised to choose a point.
     pub acquisition: Acquisition,
-    /// R and L of the search in spaces with real parameters.
+    /// R and L of the search by the additive bound, in spaces with real parameters.
     pub zoom: Zoom,
-    /// Cap on evaluations of φ^G for an ask in spaces of finite parameters; none searches them by zooming too.
+    /// Cap on evaluations of φ^G for a search by the additive bound in spaces of finite parameters; none searches them by
+    /// zooming too.
     pub max_evaluations: Option<usize>,
     /// What the model sees of outcomes.
     pub outputs: OutputRule,
@@ -105,19 +106,8 @@ impl Default for TreeGpUcbSettings {
         Self {
             initial_points: 10,
             learning: Learning::Growth(0.1),
-            // An edge must raise the likelihood by a factor of 9 to be worth more than its absence.
-            tree_learning: TreeLearning { edge_prior: 0.1, ..TreeLearning::default() },
-            kernel_learning: KernelLearning {
-                budget: Budget::Fixed(50),
-                lengthscale_bounds: [0.01, 100.0],
-                scale_bounds: [1e-5, 100.0],
-                noise_std_bounds: Some([1e-3, 1.0]),
-                prior: Some(KernelPrior {
-                    lengthscales: PooledPrior { median: 0.4, common_log_std: 0.3, log_std: 0.5 },
-                    scales: PooledPrior { median: 1.0, common_log_std: 1.0, log_std: 1.0 },
-                    noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
-                }),
-            },
+            tree_learning: TreeLearning::default(),
+            kernel_learning: KernelLearning::default(),
             kernel_start: KernelStart::PresentAndInitial,
             family: KernelFamily::Rbf,
             categorical: Metric::Categorical,
@@ -134,13 +124,13 @@ impl Default for TreeGpUcbSettings {
 }
 
 impl TreeGpUcbSettings {
-    /// The paper's text: its constants and rules.
+    /// The paper's algorithms with its constants; `docs/paper-map.md` lists every departure from the text.
     pub fn paper() -> Self {
         Self {
             initial_points: 10,
             learning: Learning::Every(15),
-            tree_learning: TreeLearning::default(),
-            kernel_learning: KernelLearning::default(),
+            tree_learning: TreeLearning::paper(),
+            kernel_learning: KernelLearning::paper(),
             kernel_start: KernelStart::Present,
             family: KernelFamily::Rbf,
             categorical: Metric::Numeric,
@@ -214,6 +204,8 @@ pub enum Phase {
     Conditioning,
     /// Maximising the acquisition function.
     Acquisition,
+    /// The model could not be used: a random point is drawn instead.
+    Fallback,
     /// The ask is over.
     Done,
 }
@@ -238,6 +230,7 @@ pub struct TreeGpUcb {
     /// that a resumed run has the same bits.
     posterior: Option<AdditivePosterior>,
     evaluations: usize,
+    fallbacks: usize,
     observer: Option<Observer>,
 }
 
@@ -285,6 +278,7 @@ impl TreeGpUcb {
             model,
             posterior: None,
             evaluations: 0,
+            fallbacks: 0,
             observer: None,
         })
     }
@@ -293,6 +287,11 @@ impl TreeGpUcb {
     pub fn with_observer(mut self, observer: Observer) -> Self {
         self.observer = Some(observer);
         self
+    }
+
+    /// How many asks had to fall back on a random point because the model could not be computed from the data.
+    pub fn fallbacks(&self) -> usize {
+        self.fallbacks
     }
 
     /// The observations so far.
@@ -330,6 +329,10 @@ impl TreeGpUcb {
     /// Alg. 1, line 3. With several workers the number of observations may jump over a multiple of C.
     fn learning_is_due(&self) -> bool {
         let (n, learned) = (self.data.len(), self.model.observations);
+        // Without a first learning there is no scale to standardise outcomes with.
+        if learned == 0 && self.settings.outputs == OutputRule::Standardised {
+            return true;
+        }
         match self.settings.learning {
             Learning::Every(interval) => (n + 1) / interval > (learned + 1) / interval,
             Learning::Growth(share) => n > learned && n as f64 >= learned as f64 * (1.0 + share),
@@ -467,8 +470,11 @@ impl Optimizer for TreeGpUcb {
             return self.random_point(pending, stream);
         }
         // Whatever the data have done to the numbers, an ask has an answer.
-        let asked = self.model_based(pending, stream);
-        let point = asked.or_else(|_| self.random_point(pending, stream));
+        let point = self.model_based(pending, stream).or_else(|_| {
+            self.fallbacks += 1;
+            self.observe(Phase::Fallback);
+            self.random_point(pending, stream)
+        });
         self.observe(Phase::Done);
         point
     }
