@@ -538,3 +538,78 @@ impl Optimizer for TreeGpUcb {
         self.evaluations
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Tells `n` random points with these outcomes, then asks once.
+    fn asked(settings: TreeGpUcbSettings, n: u64, outcome: impl Fn(u64) -> f64) -> TreeGpUcb {
+        let space = Space::unit_cube(3).unwrap();
+        let mut optimizer = TreeGpUcb::new(space.clone(), settings).unwrap();
+        for trial in 0..n {
+            let stream = Stream::new(1, trial);
+            let point = space.sample(&mut stream.generator(Purpose::Initial));
+            optimizer.tell(point, outcome(trial)).unwrap();
+        }
+        optimizer.ask(&[], &Stream::new(1, n)).unwrap();
+        optimizer
+    }
+
+    #[test]
+    fn learning_comes_when_the_number_of_observations_says_so() {
+        let learned_at = |settings: &TreeGpUcbSettings, n| {
+            asked(settings.clone(), n, |t| (t as f64).sin()).model().map(|m| m.observations)
+        };
+        // t = n + 1 passes a multiple of 15.
+        let paper = TreeGpUcbSettings::paper();
+        assert_eq!([13, 14, 20].map(|n| learned_at(&paper, n)), [None, Some(14), Some(20)]);
+        // Standardised outcomes need a first learning at once, whatever the interval.
+        let every = TreeGpUcbSettings { learning: Learning::Every(15), ..Default::default() };
+        assert_eq!(learned_at(&every, 10), Some(10));
+        assert_eq!(learned_at(&TreeGpUcbSettings::default(), 10), Some(10));
+    }
+
+    #[test]
+    fn growth_learns_again_after_a_tenth() {
+        let mut optimizer = asked(TreeGpUcbSettings::default(), 20, |t| (t as f64).sin());
+        let mut learned = Vec::new();
+        for trial in 20..26 {
+            let point = optimizer.ask(&[], &Stream::new(1, trial)).unwrap();
+            learned.push(optimizer.model().map(|m| m.observations));
+            optimizer.tell(point, 0.1 * trial as f64).unwrap();
+        }
+        // 20 → 22 → 25, since 24 is less than 22 and a tenth.
+        assert_eq!(learned, [20, 20, 22, 22, 22, 25].map(Some));
+    }
+
+    #[test]
+    fn an_ask_that_cannot_use_the_model_falls_back_and_says_so() {
+        let good = asked(TreeGpUcbSettings::paper(), 20, |t| t as f64);
+        assert_eq!(good.fallbacks(), 0);
+        let phases = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&phases);
+        let mut bad =
+            asked(TreeGpUcbSettings::paper(), 20, |t| if t == 3 { f64::MAX } else { 0.0 })
+                .with_observer(Arc::new(move |phase| seen.lock().unwrap().push(phase)));
+        assert_eq!(bad.fallbacks(), 1);
+        bad.ask(&[], &Stream::new(1, 21)).unwrap();
+        assert_eq!(bad.fallbacks(), 2);
+        let phases = phases.lock().unwrap();
+        assert_eq!(phases[phases.len() - 2..], [Phase::Fallback, Phase::Done]);
+    }
+
+    #[test]
+    fn categories_have_no_order_in_the_default_and_one_in_the_paper() {
+        let choices = ["a", "b", "c"];
+        let parameters = vec![crate::space::Parameter::categorical("c", choices)];
+        let space = Space::new(parameters).unwrap();
+        let metric = |settings| {
+            TreeGpUcb::new(space.clone(), settings).unwrap().model.prior.kernel.metrics[0]
+        };
+        assert_eq!(metric(TreeGpUcbSettings::default()), Metric::Categorical);
+        assert_eq!(metric(TreeGpUcbSettings::paper()), Metric::Numeric);
+    }
+}
