@@ -6,13 +6,11 @@ mod problem;
 
 use std::time::Duration;
 
-use boscage::acquisition::AdditiveFunction;
 use boscage::additive_gp::StructureScore;
 use boscage::error::Result;
-use boscage::graph::Component;
-use boscage::message_passing::{Grid, msg_passing_discrete};
+use boscage::message_passing::msg_passing_discrete;
 use divan::{Bencher, black_box};
-use problem::{NOISE_STD, Problem};
+use problem::{NOISE_STD, Problem, Tables};
 
 /// (observations, variables).
 const SIZES: [(usize, usize); 9] = [
@@ -106,20 +104,4 @@ fn msg_passing(bencher: Bencher, dimension: usize) {
             (Tables { components: components.clone(), tables }, grid)
         })
         .bench_local_refs(|(phi, grid)| valid(msg_passing_discrete(phi, grid)));
-}
-
-/// An additive function whose tables are known.
-struct Tables {
-    components: Vec<Component>,
-    tables: Vec<Vec<f64>>,
-}
-
-impl AdditiveFunction for Tables {
-    fn components(&self) -> &[Component] {
-        &self.components
-    }
-
-    fn tabulate(&self, _: &Grid) -> Result<Vec<Vec<f64>>> {
-        Ok(self.tables.clone())
-    }
 }

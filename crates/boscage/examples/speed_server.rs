@@ -39,14 +39,14 @@ use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
-use boscage::acquisition::{AdditiveFunction, Ucb, beta};
+use boscage::acquisition::{Ucb, beta};
 use boscage::additive_gp::StructureScore;
-use boscage::graph::{Component, Forest};
-use boscage::message_passing::{Grid, Zoom, msg_passing_continuous, msg_passing_discrete};
+use boscage::graph::Forest;
+use boscage::message_passing::{Zoom, msg_passing_continuous, msg_passing_discrete};
 use boscage::space::Space;
 use boscage::stream::{Purpose, Stream};
 use boscage::tree_learning::{TreeLearning, tree_learning};
-use problem::{NOISE_STD, Problem};
+use problem::{NOISE_STD, Problem, Tables};
 use serde_json::{Value, json};
 
 type Answer<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -112,22 +112,6 @@ fn measure<I, T>(
         seconds.push(elapsed.as_secs_f64() / calls as f64);
     }
     Ok(seconds)
-}
-
-/// An additive function whose tables are known.
-struct Tables {
-    components: Vec<Component>,
-    tables: Vec<Vec<f64>>,
-}
-
-impl AdditiveFunction for Tables {
-    fn components(&self) -> &[Component] {
-        &self.components
-    }
-
-    fn tabulate(&self, _: &Grid) -> boscage::error::Result<Vec<Vec<f64>>> {
-        Ok(self.tables.clone())
-    }
 }
 
 fn seconds(quantity: &str, sizes: &[usize], repeats: usize) -> Answer<Vec<f64>> {
