@@ -1,0 +1,132 @@
+//! What every problem offers, and how a problem is described in a recipe.
+//!
+//! A [`Problem`] is one function: it knows its space, what is sought, and, where that is known, its optimum and its true
+//! dependency graph. A [`ProblemSpec`] describes a family of them as plain data; with a seed it becomes a problem.
+
+use std::path::Path;
+
+use boscage::graph::Graph;
+use boscage::{Point, Space, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::problems::{AdditiveDraw, ClosedForm, ProgramProblem};
+
+/// Whether small or large values are sought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Goal {
+    /// Small values are good.
+    #[default]
+    Minimize,
+    /// Large values are good.
+    Maximize,
+}
+
+impl Goal {
+    /// What a value has to be multiplied by so that large is good.
+    pub fn sign(self) -> f64 {
+        match self {
+            Goal::Minimize => -1.0,
+            Goal::Maximize => 1.0,
+        }
+    }
+
+    /// The better of two values.
+    pub fn better(self, a: f64, b: f64) -> f64 {
+        match self {
+            Goal::Minimize => a.min(b),
+            Goal::Maximize => a.max(b),
+        }
+    }
+}
+
+/// How sure an optimum is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Certainty {
+    /// No point of the space has a better value.
+    Exact,
+    /// The best point of a fine grid, improved by a climb in the continuous space: better points can only lie in the gaps of
+    /// the grid.
+    Polished,
+}
+
+/// The best value there is, and a point that attains it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Optimum {
+    /// The value without noise.
+    pub value: f64,
+    /// Where it is attained.
+    pub point: Point,
+    /// How sure it is.
+    pub certainty: Certainty,
+}
+
+/// A function to optimise. Implement it for a type of your own to run boscage's methods on it
+/// (see the example `own_problem`).
+pub trait Problem: Send + Sync {
+    /// The parameters.
+    fn space(&self) -> &Space;
+
+    /// What is sought.
+    fn goal(&self) -> Goal {
+        Goal::Minimize
+    }
+
+    /// The value at a point of the space, without the noise that the runner adds.
+    ///
+    /// # Errors
+    ///
+    /// Any error counts as a failed trial, and its text is stored as the reason.
+    fn evaluate(&self, values: &[Value]) -> Result<f64>;
+
+    /// Standard deviation of the noise that is added to what an optimizer sees.
+    fn noise_std(&self) -> f64 {
+        0.0
+    }
+
+    /// The best value, if it is known.
+    fn optimum(&self) -> Option<&Optimum> {
+        None
+    }
+
+    /// The true dependency graph, if it is known: an edge for every two variables that share a component.
+    fn graph(&self) -> Option<&Graph> {
+        None
+    }
+}
+
+/// A family of problems as plain data: what a recipe holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ProblemSpec {
+    /// A function drawn from an additive GP on a graph.
+    Additive(AdditiveDraw),
+    /// A test function with a formula.
+    ClosedForm(ClosedForm),
+    /// An external program.
+    Program(ProgramProblem),
+}
+
+impl ProblemSpec {
+    /// The problem that this seed makes. `folder` is where relative paths begin.
+    pub fn build(&self, seed: u64, folder: &Path) -> Result<Box<dyn Problem>> {
+        Ok(match self {
+            ProblemSpec::Additive(spec) => Box::new(spec.build(seed, folder)?),
+            ProblemSpec::ClosedForm(spec) => Box::new(spec.build(seed)?),
+            ProblemSpec::Program(spec) => Box::new(spec.build(folder)?),
+        })
+    }
+}
+
+/// A ready-made problem with a name.
+#[derive(Debug, Clone)]
+pub struct Preset {
+    /// Its name in recipes and on the command line.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
+    /// What it stands for.
+    pub spec: ProblemSpec,
+}

@@ -1,0 +1,2 @@
+//! The program `boscage`.
+fn main() {}
