@@ -59,6 +59,13 @@ pub enum Error {
         /// What is wrong and what to do.
         reason: String,
     },
+
+    /// A run ended by a panic, which is a bug in the method or problem. Other runs go on.
+    #[error("a bug ended the run: {reason}")]
+    Panicked {
+        /// What the panic said.
+        reason: String,
+    },
 }
 
 impl Error {

@@ -115,7 +115,7 @@ impl ProblemSpec {
         Ok(match self {
             ProblemSpec::Additive(spec) => Box::new(spec.build(seed, folder)?),
             ProblemSpec::ClosedForm(spec) => Box::new(spec.build(seed)?),
-            ProblemSpec::Program(spec) => Box::new(spec.build(folder)?),
+            ProblemSpec::Program(spec) => Box::new(spec.build(seed, folder)?),
         })
     }
 }

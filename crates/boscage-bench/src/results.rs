@@ -1,7 +1,7 @@
 //! Results on disk: one file of JSON lines for each run, readable by any program.
 //!
 //! ```text
-//! OUT/session.jsonl                     one line for each time the runner was started: version, machine, command, time
+//! OUT/sessions.jsonl                    one line for each time the runner was started: version, machine, command, time
 //! OUT/PROBLEM/METHOD/seed-0003.jsonl    a start line, then one line for each trial, in order
 //! OUT/PROBLEM/METHOD/seed-0003.model.json   the whole model learned last, for continuing and for looking at
 //! ```
@@ -192,7 +192,10 @@ pub(crate) fn parse_run(path: &Path, text: &[u8]) -> Result<(Option<RunResult>, 
             continue;
         }
         let bad = |reason: String| {
-            Error::results(path, format!("line {}: {reason}; delete the file to run this again", number + 1))
+            Error::results(
+                path,
+                format!("line {}: {reason}; delete the file to run this again", number + 1),
+            )
         };
         match (serde_json::from_slice(line).map_err(|e| bad(e.to_string()))?, &mut run) {
             (Line::Start(start), None) => {
@@ -247,7 +250,10 @@ pub fn read_runs(out: &Path) -> Result<Vec<RunResult>> {
         }
     }
     if runs.is_empty() {
-        return Err(Error::results(out, "there are no results here; `boscage bench run` makes them"));
+        return Err(Error::results(
+            out,
+            "there are no results here; `boscage bench run` makes them",
+        ));
     }
     Ok(runs)
 }

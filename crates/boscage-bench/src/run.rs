@@ -1,1 +1,265 @@
-//! To be written.
+//! One run: a method on a problem, trial by trial.
+//!
+//! The initial design and the noise of a trial belong to the seed, not to the method: all methods of a seed see the same.
+//!
+//! Cost beside asks, tells and evaluations: comparing two edge lists when the graph was learned anew, and reading one small
+//! file of the system for the memory.
+
+use std::time::Instant;
+
+use boscage::graph::{Edge, EdgeScore, edge_score};
+use boscage::stream::Purpose;
+use boscage::{Optimizer, Point, Space, Stream};
+use rand::RngExt;
+
+use crate::error::Result;
+use crate::problem::Problem;
+use crate::results::{LearnedGraph, StoredModel, Timing, TrialRecord};
+
+/// The points that every method of this seed starts with: uniform in the space.
+pub fn initial_design(space: &Space, seed: u64, points: u64) -> Vec<Point> {
+    (0..points)
+        .map(|trial| space.sample(&mut Stream::new(seed, trial).generator(Purpose::Initial)))
+        .collect()
+}
+
+/// The noise of a trial, the same for every method of this seed: a standard normal number.
+pub fn noise(seed: u64, trial: u64) -> f64 {
+    let mut rng = Stream::new(seed, trial).generator(Purpose::Noise);
+    let (u, v): (f64, f64) = (rng.random(), rng.random());
+    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+/// What one step of a run gave.
+#[derive(Debug)]
+pub enum Step {
+    /// A trial.
+    Trial(Box<TrialRecord>),
+    /// There is nothing left to evaluate, for this reason.
+    Exhausted(String),
+}
+
+/// A run in progress.
+///
+/// ```
+/// use boscage::Method;
+/// use boscage_bench::ProblemSpec;
+/// use boscage_bench::problems::presets::preset;
+/// use boscage_bench::run::{RunInProgress, Step};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let spec = preset("hartmann6").ok_or("no such problem")?.spec;
+/// let problem = spec.build(0, ".".as_ref())?;
+/// let optimizer = Method::named("random")?.build(problem.space().clone())?;
+/// let mut run = RunInProgress::new(problem.as_ref(), optimizer, 0, 5);
+/// for _ in 0..20 {
+///     if let Step::Trial(record) = run.step()? {
+///         println!("{} {:?}", record.trial, record.regret);
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct RunInProgress<'a> {
+    problem: &'a dyn Problem,
+    optimizer: Box<dyn Optimizer>,
+    seed: u64,
+    design: Vec<Point>,
+    truth: Option<Vec<Edge>>,
+    trial: u64,
+    best: Option<f64>,
+    /// Cost of the asks before this process took the run over.
+    cost_before: u64,
+    /// Observations of the model seen last, to notice a new one, and its agreement with the truth.
+    learned_at: Option<usize>,
+    score: Option<EdgeScore>,
+    /// Seconds that whoever stores the trials spent since the last step.
+    storing_seconds: f64,
+}
+
+impl<'a> RunInProgress<'a> {
+    /// A new run.
+    pub fn new(
+        problem: &'a dyn Problem,
+        optimizer: Box<dyn Optimizer>,
+        seed: u64,
+        initial_points: u64,
+    ) -> Self {
+        Self {
+            problem,
+            optimizer,
+            seed,
+            design: initial_design(problem.space(), seed, initial_points),
+            truth: problem.graph().map(|graph| graph.edges().to_vec()),
+            trial: 0,
+            best: None,
+            cost_before: 0,
+            learned_at: None,
+            score: None,
+            storing_seconds: 0.0,
+        }
+    }
+
+    /// Takes over where these trials end. `model` is the one learned last, at the latest in the ask of the next trial.
+    pub fn resume(&mut self, trials: &[TrialRecord], model: Option<StoredModel>) -> Result<()> {
+        for record in trials {
+            match record.observed {
+                Some(observed) => self
+                    .optimizer
+                    .tell(record.point.clone(), self.problem.goal().sign() * observed)?,
+                None => self.optimizer.fail(record.point.clone())?,
+            }
+        }
+        if let Some(last) = trials.last() {
+            self.trial = last.trial + 1;
+            self.best = last.best_value;
+            self.cost_before = last.cost;
+            self.score = last.score;
+        }
+        if let Some(stored) = model {
+            // A model from the ask that was cut off is told to that trial's record, as if it had been learned there.
+            if stored.trial < self.trial {
+                self.learned_at = Some(stored.model.observations);
+            }
+            self.optimizer.resume(stored.model)?;
+        }
+        Ok(())
+    }
+
+    /// The whole model, if the last [`RunInProgress::ask`] learned it anew.
+    fn new_model(&mut self) -> Option<StoredModel> {
+        let model = self.optimizer.model()?;
+        if self.learned_at == Some(model.observations) {
+            return None;
+        }
+        self.learned_at = Some(model.observations);
+        Some(StoredModel { trial: self.trial, model: model.clone() })
+    }
+
+    /// Runs one trial.
+    pub fn step(&mut self) -> Result<Step> {
+        self.step_storing(|_| Ok(()))
+    }
+
+    /// Runs one trial; `store` gets a newly learned model before the point is evaluated, so that an evaluation that never
+    /// returns does not cost the model.
+    pub fn step_storing(&mut self, store: impl FnOnce(&StoredModel) -> Result<()>) -> Result<Step> {
+        let begin = Instant::now();
+        let mut timing = Timing::default();
+        let initial = self.design.get(self.trial as usize).cloned();
+        let is_initial = initial.is_some();
+        let point = match initial {
+            Some(point) => point,
+            None => {
+                let stream = Stream::new(self.seed, self.trial);
+                let (asked, seconds, cpu_seconds) = timed(|| self.optimizer.ask(&[], &stream));
+                (timing.ask_seconds, timing.ask_cpu_seconds) = (seconds, cpu_seconds);
+                match asked {
+                    Err(error @ boscage::Error::SpaceExhausted { .. }) => {
+                        return Ok(Step::Exhausted(error.to_string()));
+                    }
+                    asked => asked?,
+                }
+            }
+        };
+        let learned = self.new_model().map(|stored| {
+            let edges = stored.model.forest.edges();
+            self.score = self.truth.as_deref().map(|truth| edge_score(edges, truth));
+            let frequency = |edge: &Edge| {
+                let known = stored.model.edge_frequencies.iter().find(|(seen, _)| seen == edge);
+                (*edge, known.map_or(1.0, |(_, share)| *share))
+            };
+            let learned = LearnedGraph {
+                edges: edges.iter().map(frequency).collect(),
+                log_likelihood: stored.model.log_likelihood,
+            };
+            (stored, learned)
+        });
+        if let Some((stored, _)) = &learned {
+            store(stored)?;
+        }
+
+        let values = self.problem.space().decode(&point)?;
+        let evaluation = Instant::now();
+        let outcome = self.problem.evaluate(&values);
+        timing.evaluation_seconds = evaluation.elapsed().as_secs_f64();
+        let (value, failure) = match outcome {
+            Ok(value) if value.is_finite() => (Some(value), None),
+            Ok(value) => (None, Some(format!("the value is {value}"))),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let goal = self.problem.goal();
+        let observed =
+            value.map(|value| value + self.problem.noise_std() * noise(self.seed, self.trial));
+        let (told, seconds, cpu_seconds) = timed(|| match observed {
+            Some(observed) => self.optimizer.tell(point.clone(), goal.sign() * observed),
+            None => self.optimizer.fail(point.clone()),
+        });
+        told?;
+        (timing.tell_seconds, timing.tell_cpu_seconds) = (seconds, cpu_seconds);
+
+        self.best = match (self.best, value) {
+            (Some(best), Some(value)) => Some(goal.better(best, value)),
+            (best, value) => best.or(value),
+        };
+        let regret = self
+            .problem
+            .optimum()
+            .zip(self.best)
+            .map(|(optimum, best)| goal.sign() * (optimum.value - best));
+        timing.resident_bytes = resident_bytes();
+        let known = timing.ask_seconds + timing.tell_seconds + timing.evaluation_seconds;
+        timing.overhead_seconds = (begin.elapsed().as_secs_f64() - known).max(0.0)
+            + std::mem::take(&mut self.storing_seconds);
+        let record = TrialRecord {
+            trial: self.trial,
+            initial: is_initial,
+            point,
+            observed,
+            value,
+            failure,
+            best_value: self.best,
+            regret,
+            score: self.score,
+            cost: self.cost_before + self.optimizer.evaluations() as u64,
+            learned: learned.map(|(_, graph)| graph),
+            timing,
+        };
+        self.trial += 1;
+        Ok(Step::Trial(Box::new(record)))
+    }
+
+    /// Adds time spent on storing a trial to the overhead of the next one.
+    pub(crate) fn stored_in(&mut self, seconds: f64) {
+        self.storing_seconds += seconds;
+    }
+}
+
+/// What `work` gives, its seconds by the clock, and its seconds of processor time over all threads of the present pool.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64, f64) {
+    let (clock, cpu) = (Instant::now(), cpu_seconds());
+    let done = work();
+    (done, clock.elapsed().as_secs_f64(), (cpu_seconds() - cpu).max(0.0))
+}
+
+/// Processor time of all threads of the present pool, or of this thread outside of a pool.
+fn cpu_seconds() -> f64 {
+    if rayon::current_thread_index().is_some() {
+        rayon::broadcast(|_| thread_cpu_seconds()).iter().sum()
+    } else {
+        thread_cpu_seconds()
+    }
+}
+
+fn thread_cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Resident memory of this process, or 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}

@@ -33,4 +33,11 @@ pub enum Error {
         /// What happened, with the end of what the program wrote to its error output.
         reason: String,
     },
+
+    /// A program was ended because it reached one of its limits.
+    #[error("{reason}")]
+    LimitReached {
+        /// Which limit, with the end of what the program wrote to its error output.
+        reason: String,
+    },
 }

@@ -20,6 +20,7 @@ use crate::simd;
 
 /// The shape of every factor e_i.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum KernelFamily {
     /// exp(−Δ²/2ℓ²): the paper's RBF-ARD.
@@ -31,6 +32,7 @@ pub enum KernelFamily {
 
 /// How the difference Δ of two values of a variable is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
     /// Δ = x − x′.

@@ -16,6 +16,7 @@ use crate::quasi_newton::minimize_in_box;
 /// A prior on positive parameters that belong together: their logarithms are normal around a common value, which is
 /// itself normal around the log of `median`. Variables of which the data say little are drawn to what the others have.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PooledPrior {
     /// Median of the common value.
@@ -45,6 +46,7 @@ impl PooledPrior {
 
 /// Priors on all parameters; without them kernel learning maximises the likelihood alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KernelPrior {
     /// On the ℓ_i.
@@ -57,6 +59,7 @@ pub struct KernelPrior {
 
 /// How many likelihoods kernel learning may evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Budget {
     /// Always the same number; 0 keeps the parameters as they are.
@@ -78,6 +81,7 @@ impl Budget {
 
 /// Settings of [`kernel_learning`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct KernelLearning {
     /// How many evaluations of the likelihood and its gradient may be spent.

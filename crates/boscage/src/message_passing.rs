@@ -241,6 +241,7 @@ fn eliminate(v: usize, tables: Vec<Table>, sizes: &[usize]) -> Result<(Table, De
 
 /// How finely a domain is searched: R cells an axis, L times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Zoom {
     /// R: cells an axis is cut into at each level.

@@ -64,6 +64,7 @@ pub trait Optimizer: Send {
 
 /// A method and its settings: what a study remembers of how it was run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "name", content = "settings", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Method {
     /// [`TreeGpUcb`].

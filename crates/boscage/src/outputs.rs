@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// What the model is told about outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OutputRule {
     /// The outcomes as they are, as in the paper.

@@ -15,6 +15,7 @@ use crate::stream::Generator;
 
 /// Whether a point may be asked for again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RepeatRule {
     /// Yes, as in the paper: for noisy objectives.

@@ -25,8 +25,10 @@ pub enum Purpose {
     Zoom = 3,
     /// Replacement of points that were evaluated before.
     Repeat = 5,
-    /// Anything drawn by a test problem: functions, noise.
+    /// A test problem: its graph and its function.
     Problem = 6,
+    /// Noise that is added to the outcomes of a test problem.
+    Noise = 7,
 }
 
 /// All the randomness of one trial.

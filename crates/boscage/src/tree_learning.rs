@@ -22,6 +22,7 @@ use crate::stream::Generator;
 
 /// How the new state of an edge is chosen between absent and present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum EdgeRule {
     /// Drawn with the odds γ e^ρ(present) : (1−γ) e^ρ(absent), as the paper's text says.
@@ -33,6 +34,7 @@ pub enum EdgeRule {
 
 /// Settings of [`tree_learning`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct TreeLearning {
     /// S: how many likelihoods may be evaluated.

@@ -3,9 +3,11 @@
 pub mod additive;
 pub mod closed_form;
 pub mod graphs;
+pub mod presets;
 pub mod program;
 
 pub use additive::AdditiveDraw;
 pub use closed_form::ClosedForm;
 pub use graphs::GraphShape;
+pub use presets::{ProblemFacts, facts, preset, presets};
 pub use program::ProgramProblem;

@@ -1,1 +1,188 @@
-//! To be written.
+//! `boscage bench claims`: the paper's claims, tested on results.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail};
+use boscage_bench::claims::{
+    Claim, LEAST_SEEDS, Outcome, Section, Verdict, claims, judge_all, markdown, numbers, remarks,
+    results_folder,
+};
+use boscage_bench::recipe::{Overrides, Recipe};
+use boscage_bench::{Event, RunnerOptions, run_plan};
+use clap::Args;
+use comfy_table::{ContentArrangement, Table, presets};
+
+/// Test the claims of the paper on results: each holds, does not hold, or is undecided at this sample size.
+///
+/// A claim is judged by the 95 % bootstrap interval of its mean over paired seeds.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ClaimsArgs {
+    /// Only claims whose name begins like this, such as star25; can be repeated.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Folder with the folders of results.
+    #[arg(long, value_name = "FOLDER", default_value = "results")]
+    results: PathBuf,
+    /// Also use results of this profile, and run this one; `full` for none.
+    #[arg(long, value_name = "NAME", default_value = "quick")]
+    profile: String,
+    /// First run the recipes that results are missing of.
+    #[arg(long)]
+    run: bool,
+    /// Runs at a time [default: all cores].
+    #[arg(long, value_name = "N", requires = "run")]
+    jobs: Option<std::num::NonZeroUsize>,
+    /// Print JSON, with the value of each seed.
+    #[arg(long)]
+    json: bool,
+    /// Also write a Markdown document.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "Examples:
+  boscage bench claims                      judge by what is in results/
+  boscage bench claims star25 --run         run the quick profile of star25 first, if it is missing
+  boscage bench claims --profile full       by results of the full recipes only
+  boscage bench claims --markdown claims.md";
+
+/// Judges the claims and prints the verdicts.
+pub fn run(args: &ClaimsArgs) -> anyhow::Result<()> {
+    let claims = chosen(&args.names)?;
+    let profile = Some(args.profile.as_str()).filter(|profile| *profile != "full");
+    let mut outcomes = judge_all(&claims, &args.results, profile)?;
+    if args.run {
+        run_missing(args, profile, &outcomes)?;
+        outcomes = judge_all(&claims, &args.results, profile)?;
+    }
+    if let Some(path) = &args.markdown {
+        std::fs::write(path, markdown(&outcomes))
+            .with_context(|| format!("{}: writing failed", path.display()))?;
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &outcomes)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    write_tables(&mut out, &outcomes)
+}
+
+fn chosen(names: &[String]) -> anyhow::Result<Vec<Claim>> {
+    let all = claims();
+    if let Some(unknown) =
+        names.iter().find(|name| !all.iter().any(|claim| claim.id.starts_with(name.as_str())))
+    {
+        let recipes: BTreeSet<&str> = all.iter().map(|claim| claim.recipe).collect();
+        let recipes: Vec<&str> = recipes.into_iter().collect();
+        bail!("no claim begins with {unknown:?}; they begin with {}", recipes.join(", "));
+    }
+    let wanted =
+        |claim: &Claim| names.is_empty() || names.iter().any(|n| claim.id.starts_with(n.as_str()));
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+fn write_tables(out: &mut impl Write, outcomes: &[Outcome]) -> anyhow::Result<()> {
+    for section in [Section::Paper, Section::Implied, Section::Beyond] {
+        let mut table = Table::new();
+        table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_header(["claim", "verdict", "estimate", "95 % interval", "seeds", "what"]);
+        for outcome in outcomes.iter().filter(|outcome| outcome.claim.section == section) {
+            let [estimate, interval, seeds] = numbers(outcome);
+            let remarks = remarks(outcome);
+            let verdict = outcome.verdict.describe();
+            let verdict =
+                if remarks.is_empty() { verdict } else { format!("{verdict}: {remarks}") };
+            table.add_row([
+                outcome.claim.id.clone(),
+                verdict,
+                estimate,
+                interval,
+                seeds,
+                outcome.claim.statement.clone(),
+            ]);
+        }
+        if !table.is_empty() {
+            writeln!(out, "{}\n{table}\n", section.title())?;
+        }
+    }
+    let count =
+        |wanted: fn(&Verdict) -> bool| outcomes.iter().filter(|o| wanted(&o.verdict)).count();
+    writeln!(
+        out,
+        "{} hold, {} do not hold, {} undecided, {} without results, {} need a method of a later version",
+        count(|v| matches!(v, Verdict::Holds)),
+        count(|v| matches!(v, Verdict::DoesNotHold)),
+        count(|v| matches!(v, Verdict::Undecided { .. })),
+        count(|v| matches!(v, Verdict::NoData { .. })),
+        count(|v| matches!(v, Verdict::NeedsMethod { .. })),
+    )?;
+    let commands: BTreeSet<&str> = outcomes
+        .iter()
+        .filter_map(|outcome| match &outcome.verdict {
+            Verdict::NoData { command } => Some(command.as_str()),
+            _ => None,
+        })
+        .collect();
+    if !commands.is_empty() {
+        writeln!(out, "\nMissing results come by `boscage bench claims --run`, or by")?;
+        for command in commands {
+            writeln!(out, "  {command}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Recipes that a claim has no results of, or results of too few seeds or of unfinished runs.
+fn missing(outcomes: &[Outcome]) -> BTreeSet<&'static str> {
+    let lacks = |outcome: &&Outcome| match outcome.verdict {
+        Verdict::NeedsMethod { .. } => false,
+        Verdict::NoData { .. } => true,
+        _ => outcome.values.len() < LEAST_SEEDS || outcome.skipped > 0,
+    };
+    outcomes.iter().filter(lacks).map(|outcome| outcome.claim.recipe).collect()
+}
+
+fn run_missing(
+    args: &ClaimsArgs,
+    profile: Option<&str>,
+    outcomes: &[Outcome],
+) -> anyhow::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
+    ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+    })
+    .context("Ctrl-C cannot be caught")?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    for recipe in missing(outcomes) {
+        let overrides = Overrides { profile: profile.map(str::to_string), ..Overrides::default() };
+        let plan = Recipe::embedded(recipe)?.plan(&overrides)?;
+        let options = RunnerOptions {
+            out: results_folder(&args.results, recipe, profile),
+            jobs: args.jobs.map_or(cores, usize::from),
+            threads: 1,
+        };
+        let progress = super::progress::Progress::new(&plan, options.jobs, false);
+        let summary =
+            run_plan(&plan, &options, &stop, &|event: Event<'_>| progress.observe(&event));
+        progress.clear();
+        let summary = summary?;
+        if summary.stopped {
+            bail!("stopped; the same command goes on from here");
+        }
+        if let Some((_, error)) = summary.failed.first() {
+            let failed = summary.failed.len();
+            writeln!(std::io::stderr(), "{recipe}: {failed} runs failed; the first one: {error}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,1 +1,137 @@
-//! To be written.
+//! `boscage bench report`: the paper's figures, tables and one page, from stored results.
+//!
+//! The steps are apart: [`selection`] says which runs are compared, [`curves`] and [`table`] compute numbers from them,
+//! [`figures`], [`chart`] and [`graph_picture`] draw, [`page`] puts all of it on a page. Figures are SVG of our own: the page
+//! can restyle it for dark screens, and the PNG files are rendered from the same text ([`render`]).
+
+mod chart;
+mod curves;
+mod figures;
+mod graph_picture;
+mod page;
+mod render;
+mod selection;
+mod table;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use boscage_bench::results::{self, RunResult};
+use clap::{Args, ValueEnum};
+
+use selection::ProblemRuns;
+
+/// Make figures, tables and a page from results.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// Folders with results, as written by `boscage bench run`.
+    #[arg(required = true, value_name = "DIR")]
+    pub results: Vec<PathBuf>,
+    /// Where the report goes [default: the folder `report` in the first DIR].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The method the others are compared with [default: `tree` if it was run, else the first one].
+    #[arg(long, value_name = "METHOD")]
+    pub baseline: Option<String>,
+    /// Formats of the figures' files. The page always has all figures.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Format::Svg, Format::Png])]
+    pub format: Vec<Format>,
+    /// What the regret is drawn over.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Horizontal::Evaluations, Horizontal::Cost])]
+    pub x: Vec<Horizontal>,
+}
+
+/// A format of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Scalable vector graphics.
+    Svg,
+    /// Pixels, at twice the size of the page's figures.
+    Png,
+}
+
+/// What the regret is drawn over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Horizontal {
+    /// Evaluations of the function.
+    Evaluations,
+    /// The paper's message-passing cost.
+    Cost,
+}
+
+/// Reads the results, writes the report, and prints its tables.
+///
+/// # Errors
+///
+/// If results cannot be read or do not belong together, or if the report cannot be written.
+pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
+    let first = args.results.first().context("a folder with results is needed")?;
+    let out = args.out.clone().unwrap_or_else(|| first.join("report"));
+    let mut runs = Vec::new();
+    for folder in &args.results {
+        runs.extend(results::read_runs(folder)?);
+    }
+    let problems = selection::problems(&runs)?;
+    let methods = selection::methods(&runs);
+    let baseline = baseline(args.baseline.as_deref(), &methods)?;
+
+    std::fs::create_dir_all(&out).with_context(|| format!("{}: making the folder failed", out.display()))?;
+    let sections: Vec<page::Section> = problems
+        .iter()
+        .map(|problem| page::Section {
+            problem,
+            table: table::table(problem, &baseline),
+            figures: figures::of_problem(problem, &args.x),
+        })
+        .collect();
+    let series = figures::of_series(&problems);
+
+    for figure in sections.iter().flat_map(|section| &section.figures).chain(&series) {
+        let path = out.join(&figure.name);
+        if args.format.contains(&Format::Svg) {
+            write(&path.with_added_extension("svg"), figure.svg.as_bytes())?;
+        }
+        if args.format.contains(&Format::Png) {
+            write(&path.with_added_extension("png"), &render::png(&figure.svg)?)?;
+        }
+    }
+    let markdown = markdown(&sections);
+    write(&out.join("table.md"), markdown.as_bytes())?;
+    let page_path = out.join("index.html");
+    write(&page_path, page::html(&runs, &sections, &series).as_bytes())?;
+
+    let mut screen = std::io::stdout().lock();
+    match write!(screen, "{markdown}\nThe report is in {}\n", page_path.display()) {
+        // whoever reads the output may stop early, as `head` does
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn baseline(wish: Option<&str>, methods: &[&str]) -> anyhow::Result<String> {
+    match wish {
+        Some(wish) if methods.contains(&wish) => Ok(wish.to_string()),
+        Some(wish) => {
+            bail!("no run has the method `{wish}`; the results have {}", methods.join(", "))
+        }
+        None if methods.contains(&"tree") => Ok("tree".to_string()),
+        None => Ok(methods.first().map(ToString::to_string).unwrap_or_default()),
+    }
+}
+
+fn markdown(sections: &[page::Section]) -> String {
+    let mut text = String::new();
+    for section in sections {
+        text.push_str(&format!("## {}\n\n", selection::heading(section.problem)));
+        for note in &section.problem.notes {
+            text.push_str(&format!("- {note}\n"));
+        }
+        text.push_str(&format!("\n{}\n{}\n\n", section.table.markdown(), section.table.caption));
+    }
+    text
+}
+
+fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    std::fs::write(path, content).with_context(|| format!("{}: writing failed", path.display()))
+}

@@ -33,6 +33,7 @@ use crate::tree_learning::{TreeLearning, tree_learning};
 
 /// When structure and parameters are learned again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Learning {
     /// Whenever t has passed a multiple of C since the last time: the paper's rule, made safe for parallel workers.
@@ -44,6 +45,7 @@ pub enum Learning {
 
 /// Where kernel learning starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelStart {
     /// The present parameters.
@@ -56,6 +58,7 @@ pub enum KernelStart {
 
 /// What is maximised to choose a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Acquisition {
     /// Σ_G (μ^G + √β_t σ^G), exactly on the grid, as in the paper.
@@ -66,6 +69,7 @@ pub enum Acquisition {
 
 /// Settings of [`TreeGpUcb`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct TreeGpUcbSettings {
     /// N_init: uniform random points before the model is used.

@@ -1,0 +1,177 @@
+//! Ready-made problems, most of them the paper's, and what there is to say about a problem in a list.
+
+use boscage::Domain;
+
+use crate::problem::{Certainty, Goal, Preset, Problem, ProblemSpec};
+use crate::problems::additive::{AdditiveDraw, DrawDomain};
+use crate::problems::closed_form::{ClosedForm, Function};
+use crate::problems::graphs::{GraphShape, four_generations};
+
+/// The noise of the paper's synthetic experiments.
+const PAPER_NOISE: f64 = 0.15;
+
+/// All ready-made problems.
+pub fn presets() -> Vec<Preset> {
+    let drawn = |name, summary, graph| Preset {
+        name,
+        summary,
+        spec: ProblemSpec::Additive(AdditiveDraw::new(graph)),
+    };
+    let formula =
+        |name, summary, spec| Preset { name, summary, spec: ProblemSpec::ClosedForm(spec) };
+    let of = |function, dimension| ClosedForm {
+        dimension: Some(dimension),
+        ..ClosedForm::new(function)
+    };
+    let noisy = |spec: ClosedForm| ClosedForm { noise_std: PAPER_NOISE, ..spec };
+    let among =
+        |function, auxiliary| ClosedForm { auxiliary, permute: true, ..ClosedForm::new(function) };
+    vec![
+        drawn(
+            "star25",
+            "GP draw, one variable joined to 24 others",
+            GraphShape::Star { vertices: 25 },
+        ),
+        drawn("path10", "GP draw, 10 variables in a row", GraphShape::Path { vertices: 10 }),
+        drawn("empty10", "GP draw, 10 variables on their own", GraphShape::Empty { vertices: 10 }),
+        drawn(
+            "partition12",
+            "GP draw, four triangles",
+            GraphShape::Partition { sizes: vec![3; 4] },
+        ),
+        Preset {
+            name: "grid3x3",
+            summary: "GP draw, a continuous function on a 3 × 3 lattice",
+            spec: ProblemSpec::Additive(AdditiveDraw {
+                domain: DrawDomain::Continuous,
+                ..AdditiveDraw::new(GraphShape::Grid { rows: 3, columns: None })
+            }),
+        },
+        drawn(
+            "ancestry132",
+            "GP draw, a random family tree of 1, 15, 43 and 73 members",
+            GraphShape::Ancestry { generations: four_generations() },
+        ),
+        drawn(
+            "erdos-renyi20",
+            "GP draw, a random graph with 2 neighbours on average",
+            GraphShape::ErdosRenyi { vertices: 20, degree: 2.0 },
+        ),
+        drawn(
+            "power-law-tree50",
+            "GP draw, a random tree with few hubs and many leaves",
+            GraphShape::PowerLawTree { vertices: 50, exponent: 3.0 },
+        ),
+        drawn(
+            "random-tree50",
+            "GP draw, a tree drawn from all trees",
+            GraphShape::RandomTree { vertices: 50 },
+        ),
+        formula(
+            "hartmann6",
+            "Hartmann's function: all 6 variables interact",
+            noisy(ClosedForm::new(Function::Hartmann6)),
+        ),
+        formula(
+            "hartmann6+14",
+            "Hartmann6 hidden among 14 variables that do not matter",
+            noisy(among(Function::Hartmann6, 14)),
+        ),
+        formula(
+            "camelback",
+            "six-hump camel: 2 variables, 2 minima",
+            noisy(ClosedForm::new(Function::Camelback)),
+        ),
+        formula(
+            "camelback+8",
+            "six-hump camel hidden among 8 variables that do not matter",
+            noisy(among(Function::Camelback, 8)),
+        ),
+        formula(
+            "styblinski-tang-20",
+            "Styblinski–Tang: no interactions, two wells a variable; moved by the seed",
+            ClosedForm { shift: true, ..of(Function::StyblinskiTang, 20) },
+        ),
+        formula(
+            "styblinski-tang-250",
+            "Styblinski–Tang in 250 dimensions, on the box of the published experiments",
+            ClosedForm {
+                low: Some(-4.0),
+                high: Some(4.0),
+                ..noisy(of(Function::StyblinskiTang, 250))
+            },
+        ),
+        formula(
+            "rosenbrock-20",
+            "Rosenbrock: a curved valley along a path of variables; moved by the seed",
+            ClosedForm { shift: true, ..of(Function::Rosenbrock, 20) },
+        ),
+        formula(
+            "gaussian-4",
+            "one narrow well: flat nearly everywhere; moved by the seed",
+            ClosedForm { shift: true, ..of(Function::Gaussian, 4) },
+        ),
+    ]
+}
+
+/// The ready-made problem of this name.
+pub fn preset(name: &str) -> Option<Preset> {
+    presets().into_iter().find(|preset| preset.name == name)
+}
+
+/// What there is to say about a problem in a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProblemFacts {
+    /// Number of parameters.
+    pub dimension: usize,
+    /// Their values in words, such as `51 levels in [0, 1]` or `real in [−5, 5]`.
+    pub domain: String,
+    /// The best value and how sure it is, if it is known.
+    pub optimum: Option<(f64, Certainty)>,
+    /// Standard deviation of the noise.
+    pub noise_std: f64,
+    /// Number of edges of the true graph, if it is known.
+    pub edges: Option<usize>,
+    /// What is sought.
+    pub goal: Goal,
+}
+
+/// What there is to say about a problem in a list.
+pub fn facts(problem: &dyn Problem) -> ProblemFacts {
+    let mut domains: Vec<String> = Vec::new();
+    for parameter in problem.space().parameters() {
+        let domain = domain_in_words(&parameter.domain);
+        if !domains.contains(&domain) {
+            domains.push(domain);
+        }
+    }
+    domains.sort();
+    ProblemFacts {
+        dimension: problem.space().dimension(),
+        domain: if domains.len() <= 2 { domains.join(" or ") } else { "mixed".to_string() },
+        optimum: problem.optimum().map(|optimum| (optimum.value, optimum.certainty)),
+        noise_std: problem.noise_std(),
+        edges: problem.graph().map(|graph| graph.edge_count()),
+        goal: problem.goal(),
+    }
+}
+
+fn domain_in_words(domain: &Domain) -> String {
+    let words = match domain {
+        Domain::Real { low, high, log } => {
+            format!("real in [{low}, {high}]{}", if *log { ", log scale" } else { "" })
+        }
+        Domain::Integer { low, high, log, .. } => {
+            format!("integer in [{low}, {high}]{}", if *log { ", log scale" } else { "" })
+        }
+        Domain::Ordinal { levels } => match levels[..] {
+            [] => "no levels".to_string(),
+            [only] => format!("1 level, {only}"),
+            [first, .., last] => format!("{} levels in [{first}, {last}]", levels.len()),
+        },
+        Domain::Boolean => "boolean".to_string(),
+        Domain::Categorical { choices } => format!("{} choices", choices.len()),
+    };
+    // A true minus, as in all other text for people.
+    words.replace('-', "−")
+}

@@ -1,0 +1,401 @@
+//! The true graph beside a learned one, drawn with the same layout.
+//!
+//! Each connected part is laid out on its own: a tree by rings around its centre, anything else by majorising the stress
+//! between drawn and graph distances (the start is classical scaling). The parts are then packed in rows. All of it is
+//! deterministic. Cost: O(n²) for each of 200 stress steps.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::f64::consts::TAU;
+
+use boscage::graph::Edge;
+
+use super::chart::{colour, escaped, open_svg, put, text_width};
+
+type Place = [f64; 2];
+
+/// What is drawn.
+pub(crate) struct GraphPicture<'a> {
+    /// Over the panels.
+    pub title: String,
+    /// Number of variables.
+    pub vertices: usize,
+    /// The true edges, if known.
+    pub truth: Option<&'a [Edge]>,
+    /// The learned edges, each with its share of the structure samples.
+    pub learned: &'a [(Edge, f64)],
+}
+
+const PANEL: f64 = 400.0;
+const GAP: f64 = 28.0;
+const TOP: f64 = 58.0;
+/// More vertices than this get no numbers.
+const MOST_LABELLED: usize = 40;
+/// The colour of edges that are right, and of those that are wrong.
+const RIGHT: usize = 0;
+const WRONG: usize = 1;
+
+impl GraphPicture<'_> {
+    /// Draws the picture.
+    pub(crate) fn svg(&self, description: &str) -> String {
+        let learned: Vec<(usize, usize)> = self.learned.iter().map(|(edge, _)| (*edge).into()).collect();
+        let truth: Option<Vec<(usize, usize)>> =
+            self.truth.map(|edges| edges.iter().map(|&edge| edge.into()).collect());
+        let shape = match &truth {
+            Some(truth) if !truth.is_empty() => truth,
+            _ => &learned,
+        };
+        let labelled = self.vertices <= MOST_LABELLED;
+        let places = layout(self.vertices, shape);
+        let margin = if labelled { 14.0 } else { 8.0 };
+        let scale = PANEL - 2.0 * margin;
+        let radius = (0.40 * closest(&places) * scale).clamp(1.2, if labelled { 10.0 } else { 5.0 });
+
+        let panels = if truth.is_some() { 2.0 } else { 1.0 };
+        let width = panels * PANEL + (panels - 1.0) * GAP + 32.0;
+        let height = TOP + PANEL + 44.0;
+        let mut svg = open_svg(width.max(560.0), height, description);
+        let out = &mut svg;
+        put(out, format_args!("<text class=\"ink\" x=\"16\" y=\"22\" font-size=\"15\" fill=\"#1a1a1a\">{}</text>", escaped(&self.title)));
+        let at = |vertex: usize, left: f64| {
+            let [x, y] = places.get(vertex).copied().unwrap_or_default();
+            (left + margin + x * scale, TOP + margin + y * scale)
+        };
+        let line = |out: &mut String, (i, j): (usize, usize), left: f64, class: &str, look: String| {
+            let ((x1, y1), (x2, y2)) = (at(i, left), at(j, left));
+            put(out, format_args!("<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {look}/>"));
+        };
+        let heading = |out: &mut String, left: f64, text: String| {
+            put(out, format_args!("<text class=\"ink\" x=\"{:.1}\" y=\"46\" text-anchor=\"middle\" font-size=\"13\" fill=\"#1a1a1a\">{}</text>", left + PANEL / 2.0, escaped(&text)));
+        };
+        let vertices = |out: &mut String, left: f64| {
+            for vertex in 0..self.vertices {
+                let (x, y) = at(vertex, left);
+                put(out, format_args!("<circle class=\"vertex\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"#ffffff\" stroke=\"#444444\" stroke-width=\"0.9\"/>"));
+                if labelled && radius >= 5.0 {
+                    put(out, format_args!("<text class=\"ink\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"{:.1}\" fill=\"#1a1a1a\">{vertex}</text>", y + 0.36 * radius, radius));
+                }
+            }
+        };
+
+        let mut left = 16.0;
+        if let Some(truth) = &truth {
+            heading(out, left, format!("true graph: {} edges", truth.len()));
+            for &edge in truth {
+                line(out, edge, left, "true-edge", "stroke=\"#555555\" stroke-width=\"1.4\"".to_string());
+            }
+            vertices(out, left);
+            left += PANEL + GAP;
+        }
+        let is_true: BTreeSet<_> = truth.iter().flatten().copied().collect();
+        let right = learned.iter().filter(|edge| is_true.contains(edge)).count();
+        heading(out, left, match &truth {
+            Some(_) => format!("learned graph: {} edges, {right} of them true", learned.len()),
+            None => format!("learned graph: {} edges", learned.len()),
+        });
+        let found: BTreeSet<_> = learned.iter().copied().collect();
+        for &edge in is_true.difference(&found) {
+            line(out, edge, left, "missed", "stroke=\"#bbbbbb\" stroke-width=\"1\" stroke-dasharray=\"1 3\"".to_string());
+        }
+        for (&edge, &(_, share)) in learned.iter().zip(self.learned) {
+            let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+            let (class, style, dash) = match is_true.contains(&edge) || truth.is_none() {
+                true => ("right s0", RIGHT, ""),
+                false => ("wrong s1", WRONG, " stroke-dasharray=\"6 3\""),
+            };
+            line(out, edge, left, class, format!("stroke=\"{}\" stroke-width=\"{:.1}\" stroke-opacity=\"{:.2}\"{dash}", colour(style), 0.8 + 2.6 * share, 0.4 + 0.6 * share));
+        }
+        vertices(out, left);
+
+        let key_y = height - 20.0;
+        let mut x = 16.0;
+        let mut key = |out: &mut String, class: &str, look: String, text: &str| {
+            put(out, format_args!("<line class=\"{class}\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" {look}/>", key_y - 4.0, x + 28.0, key_y - 4.0));
+            put(out, format_args!("<text class=\"ink\" x=\"{:.1}\" y=\"{key_y:.1}\" font-size=\"11.5\" fill=\"#1a1a1a\">{text}</text>", x + 34.0));
+            x += 34.0 + text_width(text, 11.5) + 14.0;
+        };
+        if truth.is_some() {
+            key(out, "s0", format!("stroke=\"{}\" stroke-width=\"3\"", colour(RIGHT)), "learned, true");
+            key(out, "s1", format!("stroke=\"{}\" stroke-width=\"3\" stroke-dasharray=\"6 3\"", colour(WRONG)), "learned, not true");
+            key(out, "missed", "stroke=\"#bbbbbb\" stroke-width=\"1\" stroke-dasharray=\"1 3\"".to_string(), "true, not learned");
+        }
+        key(out, "s0", format!("stroke=\"{}\" stroke-width=\"1\" stroke-opacity=\"0.45\"", colour(RIGHT)), "thin: in few of the samples");
+        svg.push_str("</svg>\n");
+        svg
+    }
+}
+
+/// A place in the unit square for every vertex.
+pub(crate) fn layout(vertices: usize, edges: &[(usize, usize)]) -> Vec<Place> {
+    let mut neighbours = vec![Vec::new(); vertices];
+    for &(i, j) in edges {
+        if i < vertices && j < vertices && i != j {
+            neighbours[i].push(j);
+            neighbours[j].push(i);
+        }
+    }
+    for list in &mut neighbours {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let mut seen = vec![false; vertices];
+    let mut parts: Vec<(Vec<usize>, Vec<Place>)> = Vec::new();
+    for vertex in 0..vertices {
+        if !seen[vertex] {
+            let part: Vec<usize> = distances(&neighbours, vertex).into_keys().collect();
+            for &member in &part {
+                seen[member] = true;
+            }
+            let places = part_layout(&neighbours, &part);
+            parts.push((part, places));
+        }
+    }
+    // large parts first; equal ones in the order of their vertices
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
+    packed(vertices, &parts)
+}
+
+/// The graph distance from a vertex to all that can be reached.
+fn distances(neighbours: &[Vec<usize>], from: usize) -> BTreeMap<usize, usize> {
+    let mut found = BTreeMap::from([(from, 0)]);
+    let mut queue = VecDeque::from([(from, 0)]);
+    while let Some((vertex, distance)) = queue.pop_front() {
+        for &next in &neighbours[vertex] {
+            found.entry(next).or_insert_with(|| {
+                queue.push_back((next, distance + 1));
+                distance + 1
+            });
+        }
+    }
+    found
+}
+
+/// Places of one connected part, in the order of its vertices. Neighbours are about 1 apart.
+fn part_layout(neighbours: &[Vec<usize>], part: &[usize]) -> Vec<Place> {
+    let edges = part.iter().map(|&vertex| neighbours[vertex].len()).sum::<usize>() / 2;
+    let stress = || turned(stress_layout(neighbours, part));
+    match part.len() {
+        0 | 1 => vec![[0.0, 0.0]; part.len()],
+        2 => vec![[0.0, 0.0], [1.0, 0.0]],
+        size if edges + 1 == size => {
+            // rings waste a deep tree's room: the layout that keeps vertices further apart wins
+            let (rings, stress) = (ring_layout(neighbours, part), stress());
+            let room = |places: &[Place]| closest(&normalised(places));
+            if room(&rings) >= 0.6 * room(&stress) { rings } else { stress }
+        }
+        _ => stress(),
+    }
+}
+
+/// A tree by rings around its centre: the vertex of the highest degree, and of the smallest depth among those.
+fn ring_layout(neighbours: &[Vec<usize>], part: &[usize]) -> Vec<Place> {
+    let depth = |vertex: usize| distances(neighbours, vertex).into_values().max().unwrap_or(0);
+    let root = part
+        .iter()
+        .copied()
+        .min_by_key(|&vertex| (std::cmp::Reverse(neighbours[vertex].len()), depth(vertex), vertex))
+        .unwrap_or_default();
+    // parents before children
+    let mut order = vec![(root, root, 0usize)];
+    let mut next = 0;
+    while let Some(&(vertex, parent, ring)) = order.get(next) {
+        next += 1;
+        let children = neighbours[vertex].iter().filter(|&&child| child != parent);
+        order.extend(children.map(|&child| (child, vertex, ring + 1)));
+    }
+    // leaves below each vertex, from the outermost ring inwards
+    let mut leaves: BTreeMap<usize, f64> = BTreeMap::new();
+    for &(vertex, parent, _) in order.iter().rev() {
+        let own = *leaves.entry(vertex).or_insert(1.0);
+        if vertex != root {
+            *leaves.entry(parent).or_insert(0.0) += own;
+        }
+    }
+    let mut sector: BTreeMap<usize, (f64, f64)> = BTreeMap::from([(root, (0.0, TAU))]);
+    let mut places: BTreeMap<usize, Place> = BTreeMap::new();
+    for &(vertex, parent, ring) in &order {
+        let (begin, end) = sector.get(&vertex).copied().unwrap_or((0.0, TAU));
+        let angle = (begin + end) / 2.0 - TAU / 4.0;
+        places.insert(vertex, [ring as f64 * angle.cos(), ring as f64 * angle.sin()]);
+        let children: Vec<usize> =
+            neighbours[vertex].iter().copied().filter(|&child| child != parent).collect();
+        let total: f64 = children.iter().filter_map(|child| leaves.get(child)).sum();
+        let mut at = begin;
+        for child in children {
+            let share = leaves.get(&child).copied().unwrap_or(1.0) / total.max(1.0);
+            sector.insert(child, (at, at + share * (end - begin)));
+            at += share * (end - begin);
+        }
+    }
+    part.iter().map(|vertex| places.get(vertex).copied().unwrap_or_default()).collect()
+}
+
+/// Classical scaling, then majorisation of Σ (|p − q| − d)² / d².
+fn stress_layout(neighbours: &[Vec<usize>], part: &[usize]) -> Vec<Place> {
+    let n = part.len();
+    let distance: Vec<Vec<f64>> = part
+        .iter()
+        .map(|&vertex| {
+            let found = distances(neighbours, vertex);
+            part.iter().map(|other| found.get(other).copied().unwrap_or(n) as f64).collect()
+        })
+        .collect();
+    let mut places = scaled(&distance);
+    // vertices that look the same to all others start at one place; a turn of their own sets them apart
+    for (k, place) in places.iter_mut().enumerate() {
+        let angle = 2.4 * k as f64;
+        place[0] += 0.05 * angle.cos();
+        place[1] += 0.05 * angle.sin();
+    }
+    for _ in 0..200 {
+        let before = places.clone();
+        for (i, place) in places.iter_mut().enumerate() {
+            let (mut sum, mut weights) = ([0.0, 0.0], 0.0);
+            for (j, other) in before.iter().enumerate().filter(|(j, _)| *j != i) {
+                let d = distance[i][j];
+                let step = [before[i][0] - other[0], before[i][1] - other[1]];
+                let length = step[0].hypot(step[1]).max(1e-9);
+                let weight = 1.0 / (d * d);
+                for axis in 0..2 {
+                    sum[axis] += weight * (other[axis] + d * step[axis] / length);
+                }
+                weights += weight;
+            }
+            *place = [sum[0] / weights, sum[1] / weights];
+        }
+    }
+    places
+}
+
+/// The plane that keeps most of the squared distances: two eigenvectors by power iteration.
+fn scaled(distance: &[Vec<f64>]) -> Vec<Place> {
+    let n = distance.len();
+    let row_mean: Vec<f64> =
+        distance.iter().map(|row| row.iter().map(|d| d * d).sum::<f64>() / n as f64).collect();
+    let mean = row_mean.iter().sum::<f64>() / n as f64;
+    let product: Vec<Vec<f64>> = (0..n)
+        .map(|i| {
+            (0..n).map(|j| -0.5 * (distance[i][j].powi(2) - row_mean[i] - row_mean[j] + mean)).collect()
+        })
+        .collect();
+    let mut places = vec![[0.0, 0.0]; n];
+    let mut first: Vec<f64> = Vec::new();
+    for axis in 0..2 {
+        let mut vector: Vec<f64> = (0..n).map(|k| (1.0 + k as f64 * (axis as f64 + 1.7)).sin()).collect();
+        let mut size = 0.0;
+        for _ in 0..120 {
+            let mut next: Vec<f64> = product
+                .iter()
+                .map(|row| row.iter().zip(&vector).map(|(a, b)| a * b).sum::<f64>())
+                .collect();
+            if axis == 1 {
+                let along: f64 = next.iter().zip(&first).map(|(a, b)| a * b).sum();
+                next.iter_mut().zip(&first).for_each(|(a, b)| *a -= along * b);
+            }
+            size = next.iter().map(|a| a * a).sum::<f64>().sqrt();
+            if size < 1e-12 {
+                break;
+            }
+            vector = next.into_iter().map(|a| a / size).collect();
+        }
+        for (place, a) in places.iter_mut().zip(&vector) {
+            place[axis] = a * size.sqrt();
+        }
+        first = vector;
+    }
+    places
+}
+
+/// Turned so that the surrounding rectangle is small and lies on its long side: a lattice stands upright.
+fn turned(places: Vec<Place>) -> Vec<Place> {
+    let at = |angle: f64| -> Vec<Place> {
+        let (sin, cos) = angle.sin_cos();
+        places.iter().map(|[x, y]| [x * cos - y * sin, x * sin + y * cos]).collect()
+    };
+    let area = |places: &[Place]| {
+        let (low, high) = ends(places);
+        let (width, height) = (high[0] - low[0], high[1] - low[1]);
+        width * height + if height > width * 1.001 { 1e-6 + 0.01 * width * height } else { 0.0 }
+    };
+    (0..180)
+        .map(|k| at(TAU * k as f64 / 360.0))
+        .min_by(|a, b| area(a).total_cmp(&area(b)))
+        .unwrap_or(places)
+}
+
+fn ends(places: &[Place]) -> (Place, Place) {
+    places.iter().fold(([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]), |(low, high), place| {
+        ([low[0].min(place[0]), low[1].min(place[1])], [high[0].max(place[0]), high[1].max(place[1])])
+    })
+}
+
+/// Moved and scaled into the unit square, keeping proportions.
+fn normalised(places: &[Place]) -> Vec<Place> {
+    let (low, high) = ends(places);
+    let side = (high[0] - low[0]).max(high[1] - low[1]).max(1e-9);
+    let middle = [(low[0] + high[0]) / 2.0, (low[1] + high[1]) / 2.0];
+    places.iter().map(|p| [0.5 + (p[0] - middle[0]) / side, 0.5 + (p[1] - middle[1]) / side]).collect()
+}
+
+/// The smallest distance between two vertices; 1 if there are not two.
+pub(crate) fn closest(places: &[Place]) -> f64 {
+    let mut smallest = 1.0f64;
+    for (k, a) in places.iter().enumerate() {
+        for b in places.iter().skip(k + 1) {
+            smallest = smallest.min((a[0] - b[0]).hypot(a[1] - b[1]));
+        }
+    }
+    smallest
+}
+
+/// All parts in rows, in the unit square.
+fn packed(vertices: usize, parts: &[(Vec<usize>, Vec<Place>)]) -> Vec<Place> {
+    // the vertices of all parts at about the same distance
+    let boxes: Vec<(Vec<Place>, f64, f64)> = parts
+        .iter()
+        .map(|(_, places)| {
+            let grow = 1.0 / closest_or_one(places);
+            let (low, high) = ends(places);
+            let moved =
+                places.iter().map(|p| [(p[0] - low[0]) * grow, (p[1] - low[1]) * grow]).collect();
+            (moved, (high[0] - low[0]) * grow + 1.0, (high[1] - low[1]) * grow + 1.0)
+        })
+        .collect();
+    let widest = boxes.iter().map(|part| part.1).fold(1.0, f64::max);
+    let area: f64 = boxes.iter().map(|part| part.1 * part.2).sum();
+    let shelves = |row_width: f64| {
+        let (mut x, mut y, mut row_height) = (0.0f64, 0.0f64, 0.0f64);
+        let mut corners = Vec::new();
+        let mut used_width = 0.0f64;
+        for (_, width, height) in &boxes {
+            if x > 0.0 && x + width > row_width + 1e-9 {
+                (x, y, row_height) = (0.0, y + row_height, 0.0);
+            }
+            corners.push([x, y]);
+            x += width;
+            used_width = used_width.max(x);
+            row_height = row_height.max(*height);
+        }
+        (corners, used_width.max(y + row_height))
+    };
+    // of some widths of a row, the one that needs the smallest square
+    let best = (0..40)
+        .map(|k| shelves(widest.max(area.sqrt() * (0.8 + 0.05 * k as f64))))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    let mut places = vec![[0.5, 0.5]; vertices];
+    let Some((corners, _)) = best else { return places };
+    for (((part, _), (moved, ..)), corner) in parts.iter().zip(&boxes).zip(corners) {
+        for (&vertex, place) in part.iter().zip(moved) {
+            places[vertex] = [corner[0] + place[0], corner[1] + place[1]];
+        }
+    }
+    normalised(&places)
+}
+
+fn closest_or_one(places: &[Place]) -> f64 {
+    if places.len() < 2 {
+        return 1.0;
+    }
+    let (low, high) = ends(places);
+    let side = (high[0] - low[0]).max(high[1] - low[1]).max(1e-9);
+    (closest(&normalised(places)) * side).max(1e-3)
+}

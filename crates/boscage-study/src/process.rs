@@ -1,0 +1,278 @@
+//! Runs a program with limits, and ends everything that it started.
+//!
+//! The program leads a process group of its own, so that one signal reaches all its children. A child that leaves the
+//! group (`setsid`) is out of reach; it can hold nothing up, because the pipes are given up soon after the program's end.
+//!
+//! Cost: three threads a run; with a limit on CPU time or memory, one look through `/proc` in [`LOOK`].
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+/// How often CPU time and memory are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a program may take to end after it was asked to, and how long its pipes may stay open after its end.
+const GRACE: Duration = Duration::from_secs(2);
+/// How much of the end of the standard output is kept.
+pub(crate) const OUTPUT_BYTES: usize = 8 << 20;
+/// How much of the end of the error output is kept.
+const ERROR_BYTES: usize = 64 << 10;
+
+/// What a program and all its children may use together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    pub(crate) wall: Option<Duration>,
+    pub(crate) cpu: Option<Duration>,
+    pub(crate) memory_bytes: Option<u64>,
+}
+
+/// The limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Wall,
+    Cpu,
+    Memory,
+}
+
+/// The end of what was written to a pipe.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    bytes: Vec<u8>,
+    /// Whether the beginning is missing.
+    pub(crate) cut: bool,
+}
+
+impl Tail {
+    fn push(&mut self, more: &[u8], limit: usize) {
+        self.bytes.extend_from_slice(more);
+        // Cutting only now and then keeps the cost of a byte constant.
+        if self.bytes.len() > 2 * limit {
+            self.trim(limit);
+        }
+    }
+
+    fn trim(&mut self, limit: usize) {
+        if self.bytes.len() > limit {
+            self.bytes.drain(..self.bytes.len() - limit);
+            self.cut = true;
+        }
+    }
+
+    /// As text; what is not UTF-8 is replaced.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Tail,
+    pub(crate) stderr: Tail,
+    pub(crate) reached: Option<Reached>,
+}
+
+/// Ends the group and reaps its leader, whatever happens.
+struct Group {
+    leader: Child,
+    id: Pid,
+}
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        // It fails only if nobody is left.
+        let _ = kill_process_group(self.id, signal);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Ok(None) = self.leader.try_wait() {
+            self.signal(Signal::KILL);
+            let _ = self.leader.wait();
+        }
+    }
+}
+
+/// Runs the command to its end, or to a limit: then the group is asked to end (TERM), and killed after [`GRACE`].
+pub(crate) fn run(command: &mut Command, limits: Limits) -> io::Result<Ended> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let begin = Instant::now();
+    let leader = command.spawn()?;
+    let mut group = Group { id: Pid::from_child(&leader), leader };
+    let stdout = collect(group.leader.stdout.take(), OUTPUT_BYTES)?;
+    let stderr = collect(group.leader.stderr.take(), ERROR_BYTES)?;
+    let ended = watch(group.id)?;
+
+    let mut reached = None;
+    let mut deadline = limits.wall.and_then(|wall| begin.checked_add(wall));
+    let watched = limits.cpu.is_some() || limits.memory_bytes.is_some();
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let pause = if watched && reached.is_none() {
+            Some(left.map_or(LOOK, |l| l.min(LOOK)))
+        } else {
+            left
+        };
+        let answer = match pause {
+            Some(pause) => ended.recv_timeout(pause),
+            None => ended.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        if answer != Err(RecvTimeoutError::Timeout) {
+            break;
+        }
+        let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        if reached.is_some() {
+            if late {
+                group.signal(Signal::KILL);
+                deadline = None;
+            }
+            continue;
+        }
+        reached = if late { Some(Reached::Wall) } else { exceeded(group.id, limits) };
+        if reached.is_some() {
+            group.signal(Signal::TERM);
+            deadline = Some(Instant::now() + GRACE);
+        }
+    }
+    // The leader is not reaped yet, so that its number cannot belong to anybody else.
+    group.signal(Signal::KILL);
+    let status = group.leader.wait()?;
+    let give_up = Instant::now() + GRACE;
+    Ok(Ended { status, stdout: stdout.finish(give_up), stderr: stderr.finish(give_up), reached })
+}
+
+/// Says when a child has ended, without reaping it.
+fn watch(child: Pid) -> io::Result<Receiver<()>> {
+    let (sender, receiver) = channel();
+    thread::Builder::new().name("program end".to_string()).spawn(move || {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(waitid(WaitId::Pid(child), options), Err(Errno::INTR)) {}
+        let _ = sender.send(());
+    })?;
+    Ok(receiver)
+}
+
+/// A pipe that is being read.
+struct Collector {
+    tail: Arc<Mutex<Tail>>,
+    limit: usize,
+    done: Receiver<()>,
+}
+
+/// Reads a pipe to its end in a thread of its own: a program that fills one pipe never waits for the other.
+fn collect(pipe: Option<impl Read + Send + 'static>, limit: usize) -> io::Result<Collector> {
+    let tail = Arc::new(Mutex::new(Tail::default()));
+    let (sender, done) = channel();
+    let shared = Arc::clone(&tail);
+    thread::Builder::new().name("program output".to_string()).spawn(move || {
+        let _sender = sender;
+        let Some(mut pipe) = pipe else { return };
+        let mut buffer = [0; 16 << 10];
+        loop {
+            match pipe.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return,
+                Ok(count) => {
+                    shared
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(&buffer[..count], limit);
+                }
+            }
+        }
+    })?;
+    Ok(Collector { tail, limit, done })
+}
+
+impl Collector {
+    /// What was read when the pipe was closed, or at this time if somebody still holds it open.
+    fn finish(self, give_up: Instant) -> Tail {
+        let _ = self.done.recv_timeout(give_up.saturating_duration_since(Instant::now()));
+        let mut tail =
+            std::mem::take(&mut *self.tail.lock().unwrap_or_else(PoisonError::into_inner));
+        tail.trim(self.limit);
+        tail
+    }
+}
+
+/// The limit that the group is above of now.
+fn exceeded(group: Pid, limits: Limits) -> Option<Reached> {
+    if limits.cpu.is_none() && limits.memory_bytes.is_none() {
+        return None;
+    }
+    let usage = usage(group);
+    if limits.cpu.is_some_and(|limit| usage.cpu > limit) {
+        return Some(Reached::Cpu);
+    }
+    limits.memory_bytes.is_some_and(|limit| usage.memory_bytes > limit).then_some(Reached::Memory)
+}
+
+/// What a group uses.
+#[derive(Debug, Default)]
+struct Usage {
+    cpu: Duration,
+    memory_bytes: u64,
+}
+
+/// Sums over the members of a group, as Linux lists them in `/proc/NUMBER/stat`. A member's CPU time includes that of
+/// the children it has waited for.
+fn usage(group: Pid) -> Usage {
+    let (mut ticks, mut pages) = (0, 0);
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let is_process =
+            entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
+        if !is_process {
+            continue;
+        }
+        // Processes may end while we look.
+        let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
+        let stat = String::from_utf8_lossy(&stat);
+        // The second field is the name in parentheses, which may hold anything; the third begins after it.
+        let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
+        let field: Vec<u64> =
+            rest.split_ascii_whitespace().map(|f| f.parse().unwrap_or(0)).collect();
+        if field.get(2) == Some(&(group.as_raw_pid() as u64)) && field.len() > 21 {
+            ticks += field[11..=14].iter().sum::<u64>();
+            pages += field[21];
+        }
+    }
+    Usage {
+        cpu: Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64),
+        memory_bytes: pages * rustix::param::page_size() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_is_the_end_of_all_that_was_pushed() {
+        for limit in [1, 2, 7, 64] {
+            let mut tail = Tail::default();
+            let mut whole = Vec::new();
+            for (step, length) in [0, 1, 5, 3, 64, 2, 200, 1].into_iter().enumerate() {
+                let more: Vec<u8> = (0..length).map(|i| (step * 31 + i) as u8).collect();
+                tail.push(&more, limit);
+                whole.extend(more);
+                assert!(tail.bytes.len() <= 2 * limit);
+            }
+            tail.trim(limit);
+            assert_eq!(tail.bytes, whole[whole.len() - limit..]);
+            assert!(tail.cut);
+        }
+        let mut short = Tail::default();
+        short.push(b"abc", 3);
+        short.trim(3);
+        assert_eq!((short.text().as_str(), short.cut), ("abc", false));
+    }
+}
