@@ -174,7 +174,7 @@ impl Quantity {
         }
     }
 
-    /// Whether values are kept as logarithms and shown as ratios.
+    /// Whether values are kept as values_by_seed and shown as ratios.
     fn is_ratio(&self) -> bool {
         matches!(self, Quantity::CostToReach { .. })
     }
@@ -664,18 +664,21 @@ pub fn judge(claim: &Claim, runs: &[RunResult], profile: Option<&str>) -> Outcom
         skipped: 0,
         note: None,
     };
-    let missing = claim.quantity.methods().into_iter().find(|method| !data.has(method));
-    if let Some(method) = missing {
-        if !boscage::Method::NAMES.iter().any(|(name, _)| *name == method) {
-            outcome.verdict = Verdict::NeedsMethod { method: method.to_string() };
-        } else if !runs.is_empty() {
-            outcome.note = Some(format!("the results have no runs of {method}"));
-        }
+    let methods = claim.quantity.methods();
+    let missing: Vec<&str> = methods.into_iter().filter(|method| !data.has(method)).collect();
+    let exists = |method: &&&str| boscage::Method::NAMES.iter().any(|(name, _)| *name == **method);
+    if let Some(method) = missing.iter().find(|method| !exists(method)) {
+        outcome.verdict = Verdict::NeedsMethod { method: method.to_string() };
         return outcome;
     }
-    let logarithms = data.values(&claim.quantity);
-    outcome.skipped = data.seeds(&claim.quantity).len() - logarithms.len();
-    if logarithms.is_empty() {
+    if !missing.is_empty() {
+        let some = !runs.is_empty();
+        outcome.note = some.then(|| format!("the results have no runs of {}", missing.join(", ")));
+        return outcome;
+    }
+    let values_by_seed = data.values(&claim.quantity);
+    outcome.skipped = data.seeds(&claim.quantity).len() - values_by_seed.len();
+    if values_by_seed.is_empty() {
         outcome.note = Some(data.why_none(&claim.quantity));
         return outcome;
     }
@@ -686,7 +689,7 @@ pub fn judge(claim: &Claim, runs: &[RunResult], profile: Option<&str>) -> Outcom
         Expectation::Below(bound) if ratio => Expectation::Below(bound.ln()),
         expectation => expectation,
     };
-    let values: Vec<f64> = logarithms.iter().map(|&(_, value)| value).collect();
+    let values: Vec<f64> = values_by_seed.iter().map(|&(_, value)| value).collect();
     let estimate = Statistic::Mean.of(&values);
     let interval = bootstrap_interval(&values, Statistic::Mean, LEVEL, RESAMPLES, 0);
     let decided = interval
@@ -707,7 +710,7 @@ pub fn judge(claim: &Claim, runs: &[RunResult], profile: Option<&str>) -> Outcom
     outcome.estimate = estimate.map(shown);
     outcome.interval =
         interval.map(|interval| Interval { low: shown(interval.low), high: shown(interval.high) });
-    outcome.values = logarithms.into_iter().map(|(seed, value)| (seed, shown(value))).collect();
+    outcome.values = values_by_seed.into_iter().map(|(seed, value)| (seed, shown(value))).collect();
     if values.len() < LEAST_SEEDS {
         outcome.note = Some(format!("fewer than {LEAST_SEEDS} seeds decide nothing"));
     }

@@ -296,7 +296,13 @@ pub fn write_csv(
 ) -> Result<usize> {
     let rows = rows(runs)?;
     let columns = columns(points);
-    let failed = |error: csv::Error| Error::file(path, "writing")(error.into());
+    let failed = |error: csv::Error| {
+        let source = match error.into_kind() {
+            csv::ErrorKind::Io(source) => source,
+            other => std::io::Error::other(format!("{other:?}")),
+        };
+        Error::file(path, "writing")(source)
+    };
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(columns.iter().map(|column| column.name)).map_err(failed)?;
     for row in &rows {

@@ -186,6 +186,29 @@ fn the_same_table_goes_to_any_writer() {
 }
 
 #[test]
+fn a_writer_that_fails_is_named_with_its_reason() {
+    struct Closed;
+    impl std::io::Write for Closed {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    // Few rows fail when they are flushed, many on the way.
+    for copies in [1, 100] {
+        let runs: Vec<RunResult> = (0..copies).flat_map(|_| awkward()).collect();
+        let error = write_csv(&runs, Points::Omit, Closed, Path::new("target")).unwrap_err();
+        let Error::File { path, source, .. } = error else { panic!("{error:?}") };
+        assert_eq!(
+            (path.as_path(), source.kind()),
+            (Path::new("target"), std::io::ErrorKind::BrokenPipe)
+        );
+    }
+}
+
+#[test]
 fn the_documentation_lists_exactly_the_columns() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results.md");
     let text = std::fs::read_to_string(page).unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use boscage::acquisition::AdditiveFunction;
-use boscage::graph::{Edge, Forest, Graph};
+use boscage::graph::{Edge, Graph};
 use boscage::message_passing::Grid;
 use boscage::stream::{Generator, Purpose};
 use boscage::{Point, Stream, Value};
@@ -59,7 +59,9 @@ fn search(problem: &dyn Problem, starts: usize, seed: u64) -> f64 {
         let mut x = space.sample(&mut rng).0;
         let mut height = value(&x);
         let mut step = 0.25;
-        while step > 1e-7 {
+        let mut rounds = 0;
+        while step > 1e-7 && rounds < 200 {
+            rounds += 1;
             let before = height;
             for d in 0..x.len() {
                 let tried: Vec<f64> = match space.levels(d) {
@@ -468,7 +470,7 @@ fn the_continuous_function_agrees_with_the_discrete_one_on_the_grid() {
             approx::assert_abs_diff_eq!(a, b, epsilon = 1e-9);
         }
         let (a, b) = (discrete.optimum().unwrap(), continuous.optimum().unwrap());
-        assert!(b.value >= a.value - 1e-9 || levels > 201, "{} {}", a.value, b.value);
+        assert!(b.value >= a.value - 1e-9, "{} {}", a.value, b.value);
         assert_eq!((a.certainty, b.certainty), (Certainty::Exact, Certainty::Polished));
     }
 }
@@ -495,7 +497,8 @@ fn continuous_functions_are_smooth() {
             let bend = (moved(1e-3) - 2.0 * moved(0.0) + moved(-1e-3)) / 1e-6;
             assert!(slope.abs() < 6.0 * 10.0 && bend.abs() < 6.0 * 86.0, "{slope} {bend}");
             // Rounding: at this step the true second difference is below 1e-10.
-            assert!((moved(1e-6) - 2.0 * moved(0.0) + moved(-1e-6)).abs() < 2e-9);
+            let rounding = (moved(1e-6) - 2.0 * moved(0.0) + moved(-1e-6)).abs();
+            assert!(rounding < 1e-9, "{rounding}");
         }
     }
 }
@@ -806,8 +809,9 @@ fn known_minima_are_attained_and_not_beaten() {
                 "{spec:?}, seed {seed}: {found} below {}",
                 optimum.value
             );
-            if !matches!(spec.function, Function::Rosenbrock) {
-                // One of ten starts finds the lowest well; the valley of Rosenbrock bends too much for a search along axes.
+            if !matches!(spec.function, Function::Rosenbrock) && problem.space().dimension() <= 10 {
+                // One of ten starts finds the lowest well, unless there are a million of them; the valley of Rosenbrock
+                // bends too much for a search along axes.
                 assert!(
                     found < optimum.value + 0.01 * scale,
                     "{spec:?}: the search does not search: {found}"
@@ -1045,7 +1049,7 @@ fn settings_of_a_formula_that_make_no_sense_are_refused() {
     assert!(toml::from_str::<ClosedForm>("function = \"ackley\"").is_err());
     let problem = formula(&of(Function::Gaussian), 0);
     assert!(problem.evaluate(&[Value::Real(0.0)]).is_err());
-    assert!(problem.evaluate(&[Value::Real(0.0), Value::Boolean(true)]).is_err());
+    assert!(problem.evaluate(&[Value::Real(0.0), Value::Choice("a".into())]).is_err());
 }
 
 // ---------------------------------------------------------------------------------------------------------------- presets
@@ -1103,8 +1107,4 @@ fn facts_of_the_papers_problems() {
         (250, real("[−4, 4]"), 0.15, Some(0), Goal::Minimize)
     );
     assert!(preset("no-such-problem").is_none());
-    assert!(
-        Forest::from_edges(50, build(&GraphShape::RandomTree { vertices: 50 }, 0).edges().to_vec())
-            .is_ok()
-    );
 }

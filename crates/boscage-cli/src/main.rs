@@ -40,8 +40,11 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         let mut message = format!("error: {error}");
-        for cause in error.chain().skip(1) {
-            message += &format!("\n  caused by: {cause}");
+        for cause in error.chain().skip(1).map(ToString::to_string) {
+            // Some errors tell their cause themselves.
+            if !message.contains(&cause) {
+                message += &format!("\n  caused by: {cause}");
+            }
         }
         // If even this cannot be written, the exit code still tells.
         let _ = writeln!(std::io::stderr(), "{message}");

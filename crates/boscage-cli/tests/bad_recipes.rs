@@ -27,7 +27,12 @@ fn refusal_with(recipe: &str, arguments: &[&str]) -> String {
 }
 
 fn refusal_in(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::cargo_bin("boscage").unwrap().current_dir(folder).args(arguments).output().unwrap();
+    let output = Command::cargo_bin("boscage")
+        .unwrap()
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert_eq!(output.stdout, b"", "{error}");
@@ -49,7 +54,11 @@ fn the_good_recipe_is_good() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("mine.toml"), GOOD).unwrap();
     let mut command = Command::cargo_bin("boscage").unwrap();
-    command.current_dir(folder.path()).args(["bench", "run", "mine.toml", "--dry-run"]).assert().success();
+    command
+        .current_dir(folder.path())
+        .args(["bench", "run", "mine.toml", "--dry-run"])
+        .assert()
+        .success();
 }
 
 #[test]
@@ -134,11 +143,13 @@ fn labels() {
 
 #[test]
 fn variants() {
-    let vary = |vary: &str| changed("preset = \"star25\"", &format!("preset = \"star25\"\nvary = {{ {vary} }}"));
+    let vary = |vary: &str| {
+        changed("preset = \"star25\"", &format!("preset = \"star25\"\nvary = {{ {vary} }}"))
+    };
     insta::assert_snapshot!(refusal(&vary("levels = 3")), @"");
     insta::assert_snapshot!(refusal(&vary("levels = []")), @"");
     insta::assert_snapshot!(refusal(&vary("levles = [3]")), @"");
-    insta::assert_snapshot!(refusal(&vary("\"graph.shape.vertices\" = [3], \"graph.shape\" = [\"star\"]")), @"");
+    insta::assert_snapshot!(refusal(&vary("\"graph.shape\" = [\"star\"], \"graph.shape.vertices\" = [3]")), @"");
     insta::assert_snapshot!(refusal(&vary("graph = [{ shape = \"star\" }]")), @"");
 }
 

@@ -26,8 +26,13 @@ fn anywhere(arguments: &[&str]) -> String {
 #[test]
 fn version_and_help() {
     assert_eq!(anywhere(&["--version"]), format!("boscage {}\n", env!("CARGO_PKG_VERSION")));
-    for command in [&["bench"][..], &["bench", "problems"], &["bench", "methods"], &["bench", "recipes"], &["bench", "run"]]
-    {
+    for command in [
+        &["bench"][..],
+        &["bench", "problems"],
+        &["bench", "methods"],
+        &["bench", "recipes"],
+        &["bench", "run"],
+    ] {
         let help = anywhere(&[command, &["--help"]].concat());
         assert!(help.contains("Examples:"), "{command:?}: {help}");
     }
@@ -36,7 +41,8 @@ fn version_and_help() {
 #[test]
 fn every_problem_is_listed_and_can_be_pasted_into_a_recipe() {
     let table = anywhere(&["bench", "problems"]);
-    let listed: serde_json::Value = serde_json::from_str(&anywhere(&["bench", "problems", "--json"])).unwrap();
+    let listed: serde_json::Value =
+        serde_json::from_str(&anywhere(&["bench", "problems", "--json"])).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), presets().len());
     for (preset, entry) in presets().iter().zip(listed.as_array().unwrap()) {
         assert!(table.contains(preset.name), "{}", preset.name);
@@ -45,7 +51,8 @@ fn every_problem_is_listed_and_can_be_pasted_into_a_recipe() {
 
         let pasted = anywhere(&["bench", "problems", preset.name]);
         let text = format!("name = \"pasted\"\nseeds = 1\ntrials = 1\n[methods.random]\n{pasted}");
-        let outline = Recipe::parse(&text, "pasted").unwrap().outline(&Overrides::default()).unwrap();
+        let outline =
+            Recipe::parse(&text, "pasted").unwrap().outline(&Overrides::default()).unwrap();
         assert_eq!(outline.problems[0].spec, preset.spec);
         assert_eq!(outline.problems[0].label, preset.name);
     }
@@ -56,11 +63,16 @@ fn every_problem_is_listed_and_can_be_pasted_into_a_recipe() {
 
 #[test]
 fn the_numbers_of_some_problems() {
-    let listed: Vec<serde_json::Value> = serde_json::from_str(&anywhere(&["bench", "problems", "--json"])).unwrap();
+    let listed: Vec<serde_json::Value> =
+        serde_json::from_str(&anywhere(&["bench", "problems", "--json"])).unwrap();
     let of = |name: &str| listed.iter().find(|entry| entry["name"] == name).unwrap();
     let numbers = |name: &str| {
         let entry = of(name);
-        (entry["dimension"].as_u64().unwrap(), entry["edges"].as_u64(), entry["noise_std"].as_f64().unwrap())
+        (
+            entry["dimension"].as_u64().unwrap(),
+            entry["edges"].as_u64(),
+            entry["noise_std"].as_f64().unwrap(),
+        )
     };
     assert_eq!(numbers("star25"), (25, Some(24), 0.15));
     assert_eq!(numbers("partition12"), (12, Some(12), 0.15));
@@ -100,8 +112,10 @@ fn every_recipe_is_listed_and_plans_with_every_profile() {
         let whole = recipe.plan(&Overrides::default()).unwrap();
         assert_eq!((whole.name.as_str(), whole.seeds.len(), whole.trials), (*name, 25, 1000));
         for profile in recipe.profiles() {
-            let smaller = recipe.plan(&Overrides { profile: Some(profile), ..Overrides::default() }).unwrap();
-            let trials = |plan: &boscage_bench::Plan| plan.runs().len() as u64 * plan.trials_in_run();
+            let smaller =
+                recipe.plan(&Overrides { profile: Some(profile), ..Overrides::default() }).unwrap();
+            let trials =
+                |plan: &boscage_bench::Plan| plan.runs().len() as u64 * plan.trials_in_run();
             assert!(trials(&smaller) < trials(&whole) / 5, "{name}");
         }
     }
@@ -120,7 +134,9 @@ fn results(folder: &Path) -> BTreeMap<PathBuf, Vec<serde_json::Value>> {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let without_times = |line: &str| {
                     let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
-                    line.as_object_mut().unwrap().retain(|key, _| !["timing", "machine", "started"].contains(&key.as_str()));
+                    line.as_object_mut()
+                        .unwrap()
+                        .retain(|key, _| !["timing", "machine", "started"].contains(&key.as_str()));
                     line
                 };
                 let lines = text.lines().map(without_times).collect();
@@ -168,13 +184,31 @@ fn a_small_experiment_runs_once_and_does_not_depend_on_jobs() {
     assert!(again.starts_with("0 runs completed now, 8 before"), "{again}");
     assert_eq!(files(), before);
 
-    let arguments = ["bench", "run", "small.toml", "--jobs", "3", "--threads", "2", "--out", "other", "--quiet"];
+    let arguments = [
+        "bench",
+        "run",
+        "small.toml",
+        "--jobs",
+        "3",
+        "--threads",
+        "2",
+        "--out",
+        "other",
+        "--quiet",
+    ];
     let quiet = boscage(folder.path(), &arguments);
-    assert!(quiet.status.success() && quiet.stderr.is_empty(), "{}", String::from_utf8_lossy(&quiet.stderr));
+    assert!(
+        quiet.status.success() && quiet.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&quiet.stderr)
+    );
     assert_eq!(results(&folder.path().join("other")), once);
 
     // Another problem under the same label must not be mixed in.
-    let changed = boscage(folder.path(), &["bench", "run", "small.toml", "--set", "problems.path.lengthscale=0.5"]);
+    let changed = boscage(
+        folder.path(),
+        &["bench", "run", "small.toml", "--set", "problems.path.lengthscale=0.5"],
+    );
     assert_eq!(changed.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&changed.stderr).contains("lengthscale"));
 }
@@ -183,25 +217,38 @@ fn a_small_experiment_runs_once_and_does_not_depend_on_jobs() {
 fn a_dry_run_tells_what_is_done_and_stores_nothing() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("small.toml"), SMALL).unwrap();
-    let dry = |more: &[&str]| printed(folder.path(), &[&["bench", "run", "small.toml", "--dry-run"], more].concat());
+    let dry = |more: &[&str]| {
+        printed(folder.path(), &[&["bench", "run", "small.toml", "--dry-run"], more].concat())
+    };
     let plan = dry(&["--jobs", "4"]);
-    for part in ["seeds       2 (0, 1)", "4 + 3 initial points", "runs        8, of which 0 are done", "4 runs at a time"] {
+    for part in [
+        "seeds       2 (0, 1)",
+        "4 + 3 initial points",
+        "runs        8, of which 0 are done",
+        "4 runs at a time",
+    ] {
         assert!(plan.contains(part), "{part:?} in {plan}");
     }
     assert!(!folder.path().join("results").exists());
 
     printed(folder.path(), &["bench", "run", "small.toml", "--seeds", "1-1", "--methods", "tree"]);
     let plan = dry(&[]);
-    assert!(plan.contains("runs        8, of which 2 are done") && plan.contains("finished runs"), "{plan}");
+    assert!(
+        plan.contains("runs        8, of which 2 are done") && plan.contains("finished runs"),
+        "{plan}"
+    );
 }
 
 #[test]
 fn the_command_line_wins_over_the_profile_and_the_recipe() {
-    let text = format!("{SMALL}\n[profiles.quick]\nseeds = [5]\ntrials = 2\nmethods = [\"random\"]\nproblems = [\"path-7\"]");
+    let text = format!(
+        "{SMALL}\n[profiles.quick]\nseeds = [5]\ntrials = 2\nmethods = [\"random\"]\nproblems = [\"path-7\"]"
+    );
     let recipe = Recipe::parse(&text, "small").unwrap();
     let labels = |overrides: Overrides| {
         let plan = recipe.plan(&overrides).unwrap();
-        let problems: Vec<String> = plan.problems.iter().map(|problem| problem.label.clone()).collect();
+        let problems: Vec<String> =
+            plan.problems.iter().map(|problem| problem.label.clone()).collect();
         let methods: Vec<String> = plan.methods.iter().map(|method| method.label.clone()).collect();
         (problems.join(" "), methods.join(" "), plan.seeds, plan.trials)
     };
@@ -211,7 +258,10 @@ fn the_command_line_wins_over_the_profile_and_the_recipe() {
         (problems.to_string(), methods.to_string(), seeds.to_vec(), trials)
     };
     assert_eq!(labels(Overrides::default()), of("path-5 path-7", "tree random", &[0, 1], 4));
-    assert_eq!(labels(Overrides { profile: quick(), ..Default::default() }), of("path-7", "random", &[5], 2));
+    assert_eq!(
+        labels(Overrides { profile: quick(), ..Default::default() }),
+        of("path-7", "random", &[5], 2)
+    );
     let all = Overrides {
         profile: quick(),
         seeds: Some("3-4".parse().unwrap()),
@@ -236,7 +286,10 @@ fn the_command_line_wins_over_the_profile_and_the_recipe() {
     let plan = recipe.plan(&set).unwrap();
     assert_eq!((plan.trials, plan.seeds.as_slice()), (7, &[5][..]));
     let settings = &plan.methods[0].settings["settings"];
-    assert_eq!((&settings["scale"], &settings["learning"]), (&serde_json::Value::Null, &serde_json::json!({ "every": 3 })));
+    assert_eq!(
+        (&settings["scale"], &settings["learning"]),
+        (&serde_json::Value::Null, &serde_json::json!({ "every": 3 }))
+    );
     // All settings are stored, not only the changed ones.
     assert!(settings["zoom"]["levels"].is_u64());
     assert_eq!(plan.problems[0].settings["levels"], 7);
@@ -247,19 +300,34 @@ fn another_shape_of_graph_replaces_the_presets() {
     let text = "name = \"a\"\nseeds = 1\ntrials = 1\n[methods.random]\n[problems.p]\npreset = \"star25\"\n\
                 graph = { shape = \"grid\", rows = 2 }\n[problems.q]\npreset = \"star25\"\ngraph.vertices = 4\n";
     let plan = Recipe::parse(text, "a").unwrap().plan(&Overrides::default()).unwrap();
-    assert_eq!(plan.problems[0].settings["graph"], serde_json::json!({ "shape": "grid", "rows": 2 }));
-    assert_eq!(plan.problems[1].settings["graph"], serde_json::json!({ "shape": "star", "vertices": 4 }));
+    assert_eq!(
+        plan.problems[0].settings["graph"],
+        serde_json::json!({ "shape": "grid", "rows": 2 })
+    );
+    assert_eq!(
+        plan.problems[1].settings["graph"],
+        serde_json::json!({ "shape": "star", "vertices": 4 })
+    );
 }
 
 #[test]
 fn a_failed_run_ends_with_code_1_and_its_error() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("small.toml"), SMALL).unwrap();
-    // A file where a folder of results has to be.
-    std::fs::create_dir_all(folder.path().join("results/small/path-5")).unwrap();
-    std::fs::write(folder.path().join("results/small/path-5/random"), "").unwrap();
+    printed(folder.path(), &["bench", "run", "small.toml", "--trials", "2"]);
+    let run = folder.path().join("results/small/path-5/random/seed-0001.jsonl");
+    let text = std::fs::read_to_string(&run).unwrap();
+    let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(text.contains(&version), "{text}");
+    // A run that another version has begun cannot be continued; the others can.
+    std::fs::write(&run, text.replace(&version, "\"version\":\"0.0.0\"")).unwrap();
     let output = boscage(folder.path(), &["bench", "run", "small.toml"]);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!([Some(1), Some(2)].contains(&output.status.code()), "{error}");
-    assert!(error.contains("error: ") && error.contains("path-5"), "{error}");
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains("error: path-5, random, seed 1: ") && error.contains("1 of 8 runs failed"),
+        "{error}"
+    );
+    let others = boscage(folder.path(), &["bench", "run", "small.toml", "--methods", "tree"]);
+    assert!(String::from_utf8_lossy(&others.stdout).starts_with("0 runs completed now, 4 before"));
 }

@@ -1,5 +1,7 @@
 //! Programs that evaluate points, with real processes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -369,16 +371,16 @@ fn cpu_time_is_limited_for_the_whole_family() {
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_is_limited_for_the_whole_family() {
-    // Each child holds somewhat more than 40 MB.
-    let hold = "x=$(head -c 40000000 /dev/zero | tr '\\0' a); sleep";
-    let mut two = script(&format!("({hold} 100000) & ({hold} 100000) & wait"));
-    two.memory_bytes = Some(200_000_000);
-    two.timeout_seconds = Some(3.0);
-    let enough = run(&two, 1).unwrap_err().to_string();
+    // Each of six children holds somewhat more than 10 MB, and never more than 25.
+    let hold = "(x=$(head -c 10000000 /dev/zero | tr '\\0' a); sleep 100000) &";
+    let mut six = script(&format!("{} wait", [hold; 6].join(" ")));
+    six.memory_bytes = Some(300_000_000);
+    six.timeout_seconds = Some(2.0);
+    let enough = run(&six, 1).unwrap_err().to_string();
     assert!(enough.contains("longer than"), "{enough}");
-    two.memory_bytes = Some(70_000_000);
-    two.timeout_seconds = None;
-    let error = run(&two, 1).unwrap_err();
+    six.memory_bytes = Some(50_000_000);
+    six.timeout_seconds = Some(600.0);
+    let error = run(&six, 1).unwrap_err();
     assert!(
         matches!(error, Error::LimitReached { .. }) && error.to_string().contains("memory"),
         "{error}"

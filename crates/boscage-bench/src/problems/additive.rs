@@ -32,8 +32,9 @@ use crate::problem::{Certainty, Goal, Optimum, Problem};
 use crate::problems::graphs::GraphShape;
 
 /// The largest error of the variance of a drawn function on one axis of its grid, relative to the prior variance. No entry of
-/// a covariance matrix is further off than that, or twice that for an edge.
-pub const TOLERANCE: f64 = 1e-12;
+/// a covariance matrix is further off than that, or twice that for an edge. Less would be lost in rounding: φ divides by the
+/// root of it, so that values are rounded at about 1e-11 of the prior standard deviation.
+pub const TOLERANCE: f64 = 1e-10;
 
 /// The most levels of an axis.
 pub const MOST_LEVELS: usize = 1_000;
@@ -490,7 +491,7 @@ impl DrawnFunction {
                 }
                 gain += dot(&features[i], &slope) - now;
             }
-            if gain <= 1e-13 * self.weights.len() as f64 {
+            if gain <= 1e-12 * self.weights.len() as f64 {
                 break;
             }
         }
@@ -674,7 +675,7 @@ mod tests {
     fn features_multiply_to_the_kernel_between_the_levels_of_a_dense_grid() {
         let mut rng = generator(0, 0);
         for (levels, lengthscale, bound) in
-            [(51, 0.2, 1e-10), (150, 0.2, 1e-10), (101, 0.1, 1e-10), (21, 0.2, 1e-9)]
+            [(51, 0.2, 1e-9), (150, 0.2, 1e-9), (101, 0.1, 1e-9), (21, 0.2, 1e-8)]
         {
             let features = Features::new(&even_levels(levels), lengthscale);
             for _ in 0..2_000 {
@@ -686,10 +687,10 @@ mod tests {
     }
 
     #[test]
-    fn features_are_those_of_the_paper_s_kernel_at_a_small_rank() {
+    fn the_rank_hardly_depends_on_the_levels() {
         for levels in [51, 150, 1000] {
             let rank = Features::new(&even_levels(levels), 0.2).rank();
-            assert!((15..=20).contains(&rank), "{rank}");
+            assert!((12..=18).contains(&rank), "{rank}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! `boscage bench claims`: the paper's claims, tested on results.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +14,16 @@ use boscage_bench::claims::{
 use boscage_bench::recipe::{Overrides, Recipe};
 use boscage_bench::{Event, RunnerOptions, run_plan};
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
+
+use super::list::{table, text};
+use super::progress::Progress;
 
 /// Test the claims of the paper on results: each holds, does not hold, or is undecided at this sample size.
 ///
 /// A claim is judged by the 95 % bootstrap interval of its mean over paired seeds.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct ClaimsArgs {
+pub(crate) struct ClaimsArgs {
     /// Only claims whose name begins like this, such as star25; can be repeated.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -52,7 +54,7 @@ const EXAMPLES: &str = "Examples:
   boscage bench claims --markdown claims.md";
 
 /// Judges the claims and prints the verdicts.
-pub fn run(args: &ClaimsArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ClaimsArgs) -> anyhow::Result<()> {
     let claims = chosen(&args.names)?;
     let profile = Some(args.profile.as_str()).filter(|profile| *profile != "full");
     let mut outcomes = judge_all(&claims, &args.results, profile)?;
@@ -88,50 +90,55 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<Claim>> {
 }
 
 fn write_tables(out: &mut impl Write, outcomes: &[Outcome]) -> anyhow::Result<()> {
+    let can_be_judged =
+        |outcome: &&Outcome| !matches!(outcome.verdict, Verdict::NeedsMethod { .. });
     for section in [Section::Paper, Section::Implied, Section::Beyond] {
-        let mut table = Table::new();
-        table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_header(["claim", "verdict", "estimate", "95 % interval", "seeds", "what"]);
-        for outcome in outcomes.iter().filter(|outcome| outcome.claim.section == section) {
+        let mut rows = table(&["claim", "verdict", "estimate", "95 % interval", "seeds", "what"]);
+        let of_section = outcomes.iter().filter(|outcome| outcome.claim.section == section);
+        for outcome in of_section.filter(can_be_judged) {
             let [estimate, interval, seeds] = numbers(outcome);
-            let remarks = remarks(outcome);
-            let verdict = outcome.verdict.describe();
-            let verdict =
-                if remarks.is_empty() { verdict } else { format!("{verdict}: {remarks}") };
-            table.add_row([
+            let (verdict, remarks) = (outcome.verdict.describe(), remarks(outcome));
+            rows.add_row([
                 outcome.claim.id.clone(),
-                verdict,
+                if remarks.is_empty() { verdict } else { format!("{verdict}; {remarks}") },
                 estimate,
                 interval,
                 seeds,
                 outcome.claim.statement.clone(),
             ]);
         }
-        if !table.is_empty() {
-            writeln!(out, "{}\n{table}\n", section.title())?;
+        if !rows.is_empty() {
+            writeln!(out, "{}\n\n{}\n", section.title(), text(rows))?;
         }
     }
-    let count =
-        |wanted: fn(&Verdict) -> bool| outcomes.iter().filter(|o| wanted(&o.verdict)).count();
+    let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut commands = BTreeSet::new();
+    let [mut held, mut failed, mut undecided, mut missing] = [0; 4];
+    for outcome in outcomes {
+        match &outcome.verdict {
+            Verdict::Holds => held += 1,
+            Verdict::DoesNotHold => failed += 1,
+            Verdict::Undecided { .. } => undecided += 1,
+            Verdict::NoData { command } => {
+                missing += 1;
+                commands.insert(command.as_str());
+            }
+            Verdict::NeedsMethod { method } => *waiting.entry(method).or_default() += 1,
+        }
+    }
     writeln!(
         out,
-        "{} hold, {} do not hold, {} undecided, {} without results, {} need a method of a later version",
-        count(|v| matches!(v, Verdict::Holds)),
-        count(|v| matches!(v, Verdict::DoesNotHold)),
-        count(|v| matches!(v, Verdict::Undecided { .. })),
-        count(|v| matches!(v, Verdict::NoData { .. })),
-        count(|v| matches!(v, Verdict::NeedsMethod { .. })),
+        "{held} hold, {failed} do not hold, {undecided} undecided, {missing} without results, {} need methods that this version \
+         does not have",
+        waiting.values().sum::<usize>()
     )?;
-    let commands: BTreeSet<&str> = outcomes
-        .iter()
-        .filter_map(|outcome| match &outcome.verdict {
-            Verdict::NoData { command } => Some(command.as_str()),
-            _ => None,
-        })
-        .collect();
+    if !waiting.is_empty() {
+        let waiting: Vec<String> =
+            waiting.iter().map(|(method, n)| format!("{method} ({n})")).collect();
+        writeln!(out, "methods needed: {}", waiting.join(", "))?;
+    }
     if !commands.is_empty() {
-        writeln!(out, "\nMissing results come by `boscage bench claims --run`, or by")?;
+        writeln!(out, "\nMissing results are made by `boscage bench claims --run`, or by")?;
         for command in commands {
             writeln!(out, "  {command}")?;
         }
@@ -171,7 +178,7 @@ fn run_missing(
             jobs: args.jobs.map_or(cores, usize::from),
             threads: 1,
         };
-        let progress = super::progress::Progress::new(&plan, options.jobs, false);
+        let progress = Progress::new(&plan, options.jobs, false);
         let summary =
             run_plan(&plan, &options, &stop, &|event: Event<'_>| progress.observe(&event));
         progress.clear();

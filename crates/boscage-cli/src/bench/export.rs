@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 /// The columns are described in docs/results.md.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// Folder of the results.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
@@ -40,7 +40,7 @@ enum FormatName {
 }
 
 /// Writes the table.
-pub fn run(args: &ExportArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<()> {
     let format = format(args)?;
     let points = if args.points { Points::Include } else { Points::Omit };
     let runs = read_runs(&args.folder)?;

@@ -1,5 +1,6 @@
 //! `boscage bench problems`, `methods` and `recipes`: what there is.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -87,8 +88,10 @@ pub(crate) fn problems(args: &ProblemsArgs) -> anyhow::Result<()> {
             writeln!(stdout, "{}", serde_json::to_string_pretty(&entry)?)?;
         } else {
             writeln!(stdout, "# {}: {}", preset.name, preset.summary)?;
-            writeln!(stdout, "[problems.{}]", toml_key(preset.name))?;
-            write!(stdout, "{}", toml::to_string(&preset.spec)?)?;
+            // With its place in the recipe, for the headings of tables within.
+            let place =
+                BTreeMap::from([("problems", BTreeMap::from([(preset.name, &preset.spec)]))]);
+            write!(stdout, "{}", toml::to_string(&place)?)?;
         }
         return Ok(());
     }
@@ -149,12 +152,6 @@ fn problem_json(preset: &Preset, facts: &ProblemFacts) -> serde_json::Value {
         "edges": facts.edges,
         "settings": preset.spec,
     })
-}
-
-/// A key as TOML wants it.
-fn toml_key(name: &str) -> String {
-    let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
-    if bare { name.to_string() } else { format!("{name:?}") }
 }
 
 /// `boscage bench methods`.

@@ -17,34 +17,32 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use boscage_bench::results::{self, RunResult};
+use boscage_bench::results;
 use clap::{Args, ValueEnum};
-
-use selection::ProblemRuns;
 
 /// Make figures, tables and a page from results.
 #[derive(Debug, Clone, Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// Folders with results, as written by `boscage bench run`.
     #[arg(required = true, value_name = "DIR")]
-    pub results: Vec<PathBuf>,
+    pub(crate) results: Vec<PathBuf>,
     /// Where the report goes [default: the folder `report` in the first DIR].
     #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
     /// The method the others are compared with [default: `tree` if it was run, else the first one].
     #[arg(long, value_name = "METHOD")]
-    pub baseline: Option<String>,
+    pub(crate) baseline: Option<String>,
     /// Formats of the figures' files. The page always has all figures.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Format::Svg, Format::Png])]
-    pub format: Vec<Format>,
+    pub(crate) format: Vec<Format>,
     /// What the regret is drawn over.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Horizontal::Evaluations, Horizontal::Cost])]
-    pub x: Vec<Horizontal>,
+    pub(crate) x: Vec<Horizontal>,
 }
 
 /// A format of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// Scalable vector graphics.
     Svg,
     /// Pixels, at twice the size of the page's figures.
@@ -53,7 +51,7 @@ pub enum Format {
 
 /// What the regret is drawn over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Horizontal {
+pub(crate) enum Horizontal {
     /// Evaluations of the function.
     Evaluations,
     /// The paper's message-passing cost.
@@ -65,7 +63,7 @@ pub enum Horizontal {
 /// # Errors
 ///
 /// If results cannot be read or do not belong together, or if the report cannot be written.
-pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let first = args.results.first().context("a folder with results is needed")?;
     let out = args.out.clone().unwrap_or_else(|| first.join("report"));
     let mut runs = Vec::new();
@@ -76,7 +74,8 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let methods = selection::methods(&runs);
     let baseline = baseline(args.baseline.as_deref(), &methods)?;
 
-    std::fs::create_dir_all(&out).with_context(|| format!("{}: making the folder failed", out.display()))?;
+    std::fs::create_dir_all(&out)
+        .with_context(|| format!("{}: making the folder failed", out.display()))?;
     let sections: Vec<page::Section> = problems
         .iter()
         .map(|problem| page::Section {
@@ -101,12 +100,8 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let page_path = out.join("index.html");
     write(&page_path, page::html(&runs, &sections, &series).as_bytes())?;
 
-    let mut screen = std::io::stdout().lock();
-    match write!(screen, "{markdown}\nThe report is in {}\n", page_path.display()) {
-        // whoever reads the output may stop early, as `head` does
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
+    write!(std::io::stdout(), "{markdown}The report is in {}\n", page_path.display())?;
+    Ok(())
 }
 
 fn baseline(wish: Option<&str>, methods: &[&str]) -> anyhow::Result<String> {
@@ -115,7 +110,7 @@ fn baseline(wish: Option<&str>, methods: &[&str]) -> anyhow::Result<String> {
         Some(wish) => {
             bail!("no run has the method `{wish}`; the results have {}", methods.join(", "))
         }
-        None if methods.contains(&"tree") => Ok("tree".to_string()),
+        // `tree` comes first if it was run
         None => Ok(methods.first().map(ToString::to_string).unwrap_or_default()),
     }
 }
@@ -127,8 +122,9 @@ fn markdown(sections: &[page::Section]) -> String {
         for note in &section.problem.notes {
             text.push_str(&format!("- {note}\n"));
         }
-        text.push_str(&format!("\n{}\n{}\n\n", section.table.markdown(), section.table.caption));
+        text.push_str(&format!("\n{}\n", section.table.markdown()));
     }
+    text.push_str(&format!("{}\n", table::LEGEND));
     text
 }
 

@@ -7,9 +7,9 @@ use std::fmt::Write;
 
 use super::curves::{Curve, CurvePoint};
 
-/// Okabe and Ito's colours without yellow, which is lost on white.
-const COLOURS: [&str; 7] =
-    ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
+/// Okabe and Ito's colours, with grey for their yellow, which is lost on white.
+const COLOURS: [&str; 8] =
+    ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#888888"];
 const DASHES: [&str; 6] = ["", "7 3", "2 2.5", "9 3 2 3", "14 4", "5 2 2 2 2 2"];
 
 /// The font of all pictures: the first is the one that PNG files are drawn with.
@@ -20,7 +20,7 @@ pub(crate) fn colour(style: usize) -> &'static str {
     COLOURS[style % COLOURS.len()]
 }
 
-/// The dash pattern of the method with this number. Colour and dash together repeat only after 42 methods.
+/// The dash pattern of the method with this number. Colour and dash together repeat only after 24 methods.
 fn dash(style: usize) -> &'static str {
     DASHES[style % DASHES.len()]
 }
@@ -178,7 +178,11 @@ pub(crate) fn short(number: f64) -> String {
 }
 
 fn trimmed(text: String) -> String {
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
 }
 
 /// Text for XML and HTML.
@@ -285,27 +289,90 @@ impl Chart<'_> {
 
         let mut svg = open_svg(width, height, description);
         let out = &mut svg;
-        put(out, format_args!("<text class=\"ink\" x=\"{left:.1}\" y=\"22\" font-size=\"15\" fill=\"#1a1a1a\">{}</text>", escaped(&self.title)));
+        put(
+            out,
+            format_args!(
+                "<text class=\"ink\" x=\"{left:.1}\" y=\"22\" font-size=\"15\" fill=\"#1a1a1a\">{}</text>",
+                escaped(&self.title)
+            ),
+        );
         for (number, label) in &y_ticks {
             let at = y.place(*number);
-            put(out, format_args!("<line class=\"grid\" x1=\"{left:.1}\" y1=\"{at:.1}\" x2=\"{right:.1}\" y2=\"{at:.1}\" stroke=\"#e4e4e4\" stroke-width=\"0.8\"/>"));
-            put(out, format_args!("<text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#333333\">{}</text>", left - 7.0, at + 4.2, escaped(label)));
+            put(
+                out,
+                format_args!(
+                    "<line class=\"grid\" x1=\"{left:.1}\" y1=\"{at:.1}\" x2=\"{right:.1}\" y2=\"{at:.1}\" stroke=\"#e4e4e4\" stroke-width=\"0.8\"/>"
+                ),
+            );
+            put(
+                out,
+                format_args!(
+                    "<text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#333333\">{}</text>",
+                    left - 7.0,
+                    at + 4.2,
+                    escaped(label)
+                ),
+            );
         }
         for (number, label) in x.ticks(8) {
             let at = x.place(number);
-            put(out, format_args!("<line class=\"axis\" x1=\"{at:.1}\" y1=\"{bottom:.1}\" x2=\"{at:.1}\" y2=\"{:.1}\" stroke=\"#555555\" stroke-width=\"0.8\"/>", bottom + 4.0));
-            put(out, format_args!("<text class=\"ink\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#333333\">{}</text>", bottom + 18.0, escaped(&label)));
+            put(
+                out,
+                format_args!(
+                    "<line class=\"axis\" x1=\"{at:.1}\" y1=\"{bottom:.1}\" x2=\"{at:.1}\" y2=\"{:.1}\" stroke=\"#555555\" stroke-width=\"0.8\"/>",
+                    bottom + 4.0
+                ),
+            );
+            put(
+                out,
+                format_args!(
+                    "<text class=\"ink\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#333333\">{}</text>",
+                    bottom + 18.0,
+                    escaped(&label)
+                ),
+            );
         }
-        put(out, format_args!("<path class=\"axis\" d=\"M{left:.1} {top:.1}V{bottom:.1}H{right:.1}\" fill=\"none\" stroke=\"#555555\" stroke-width=\"0.8\"/>"));
-        put(out, format_args!("<text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"13\" fill=\"#1a1a1a\">{}</text>", (left + right) / 2.0, bottom + 40.0, escaped(self.x_label)));
+        put(
+            out,
+            format_args!(
+                "<path class=\"axis\" d=\"M{left:.1} {top:.1}V{bottom:.1}H{right:.1}\" fill=\"none\" stroke=\"#555555\" stroke-width=\"0.8\"/>"
+            ),
+        );
+        put(
+            out,
+            format_args!(
+                "<text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"13\" fill=\"#1a1a1a\">{}</text>",
+                (left + right) / 2.0,
+                bottom + 40.0,
+                escaped(self.x_label)
+            ),
+        );
         let middle = (top + bottom) / 2.0;
-        put(out, format_args!("<text class=\"ink\" transform=\"translate(16 {middle:.1}) rotate(-90)\" text-anchor=\"middle\" font-size=\"13\" fill=\"#1a1a1a\">{}</text>", escaped(self.y_label)));
+        put(
+            out,
+            format_args!(
+                "<text class=\"ink\" transform=\"translate(16 {middle:.1}) rotate(-90)\" text-anchor=\"middle\" font-size=\"13\" fill=\"#1a1a1a\">{}</text>",
+                escaped(self.y_label)
+            ),
+        );
         if let Some((at, what)) = self.mark
             && (x.low..=x.high).contains(&at)
         {
             let at = x.place(at);
-            put(out, format_args!("<line class=\"mark\" x1=\"{at:.1}\" y1=\"{top:.1}\" x2=\"{at:.1}\" y2=\"{bottom:.1}\" stroke=\"#777777\" stroke-width=\"1\" stroke-dasharray=\"1.5 3\"/>"));
-            put(out, format_args!("<text class=\"ink\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"10.5\" fill=\"#555555\">{}</text>", top - 5.0, escaped(what)));
+            put(
+                out,
+                format_args!(
+                    "<line class=\"mark\" x1=\"{at:.1}\" y1=\"{top:.1}\" x2=\"{at:.1}\" y2=\"{bottom:.1}\" stroke=\"#777777\" stroke-width=\"1\" stroke-dasharray=\"1.5 3\"/>"
+                ),
+            );
+            put(
+                out,
+                format_args!(
+                    "<text class=\"ink\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"10.5\" fill=\"#555555\">{}</text>",
+                    top - 5.0,
+                    escaped(what)
+                ),
+            );
         }
 
         // worst first, so that the best line lies on top
@@ -315,24 +382,64 @@ impl Chart<'_> {
                 let upper = points.iter().map(|point| (point.x, point.high));
                 let lower = points.iter().rev().map(|point| (point.x, point.low));
                 let places = place_list(&x, &y, upper.chain(lower));
-                put(out, format_args!("<polygon class=\"band c{}\" fill=\"{}\" fill-opacity=\"0.16\" points=\"{places}\"/>", curve.style % COLOURS.len(), colour(curve.style)));
+                put(
+                    out,
+                    format_args!(
+                        "<polygon class=\"band c{}\" fill=\"{}\" fill-opacity=\"0.16\" points=\"{places}\"/>",
+                        curve.style % COLOURS.len(),
+                        colour(curve.style)
+                    ),
+                );
             }
         }
         for curve in self.curves.iter().rev() {
             let points = thinned(&curve.points, 400);
             let places = place_list(&x, &y, points.iter().map(|point| (point.x, point.mean)));
-            put(out, format_args!("<polyline class=\"line s{}\" data-method=\"{}\" {} points=\"{places}\"/>", curve.style % COLOURS.len(), escaped(&curve.label), stroke(curve.style)));
+            put(
+                out,
+                format_args!(
+                    "<polyline class=\"line s{}\" data-method=\"{}\" {} points=\"{places}\"/>",
+                    curve.style % COLOURS.len(),
+                    escaped(&curve.label),
+                    stroke(curve.style)
+                ),
+            );
             if self.dots || points.len() == 1 {
                 for point in &points {
-                    put(out, format_args!("<circle class=\"c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{}\"/>", curve.style % COLOURS.len(), x.place(point.x), y.place(point.mean), colour(curve.style)));
+                    put(
+                        out,
+                        format_args!(
+                            "<circle class=\"c{}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{}\"/>",
+                            curve.style % COLOURS.len(),
+                            x.place(point.x),
+                            y.place(point.mean),
+                            colour(curve.style)
+                        ),
+                    );
                 }
             }
         }
         let start = right + 18.0;
         for (row, curve) in self.curves.iter().enumerate() {
             let at = top + 8.0 + 20.0 * row as f64;
-            put(out, format_args!("<line class=\"key s{}\" x1=\"{start:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\" {}/>", curve.style % COLOURS.len(), start + LEGEND_LINE, stroke(curve.style)));
-            put(out, format_args!("<text class=\"ink legend\" x=\"{:.1}\" y=\"{:.1}\" fill=\"#1a1a1a\">{}</text>", start + LEGEND_LINE + 8.0, at + 4.2, escaped(&curve.label)));
+            put(
+                out,
+                format_args!(
+                    "<line class=\"key s{}\" x1=\"{start:.1}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\" {}/>",
+                    curve.style % COLOURS.len(),
+                    start + LEGEND_LINE,
+                    stroke(curve.style)
+                ),
+            );
+            put(
+                out,
+                format_args!(
+                    "<text class=\"ink legend\" x=\"{:.1}\" y=\"{:.1}\" fill=\"#1a1a1a\">{}</text>",
+                    start + LEGEND_LINE + 8.0,
+                    at + 4.2,
+                    escaped(&curve.label)
+                ),
+            );
         }
         svg.push_str("</svg>\n");
         svg
@@ -355,11 +462,17 @@ fn stroke(style: usize) -> String {
         "" => String::new(),
         dash => format!(" stroke-dasharray=\"{dash}\""),
     };
-    format!("fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" stroke-linejoin=\"round\"{dashes}", colour(style))
+    format!(
+        "fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\" stroke-linejoin=\"round\"{dashes}",
+        colour(style)
+    )
 }
 
 fn place_list(x: &Axis, y: &Axis, points: impl Iterator<Item = (f64, f64)>) -> String {
-    points.map(|point| format!("{:.1},{:.1}", x.place(point.0), y.place(point.1))).collect::<Vec<_>>().join(" ")
+    points
+        .map(|point| format!("{:.1},{:.1}", x.place(point.0), y.place(point.1)))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Adds a line. Writing to a string cannot fail.

@@ -24,7 +24,9 @@ const BAND: &str = "Lines are means over seeds, bands ± ¼ standard deviation; 
 
 /// A name for files: what is not surely harmless in one becomes `_`.
 fn file_name(label: &str, what: &str) -> String {
-    let safe = label.chars().map(|c| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' });
+    let safe = label
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' });
     format!("{}-{what}", safe.collect::<String>().trim_start_matches('.'))
 }
 
@@ -66,7 +68,8 @@ pub(crate) fn of_problem(problem: &ProblemRuns, horizontal: &[Horizontal]) -> Ve
     }
     let has_truth = runs(problem)
         .any(|(_, run)| run.start.true_edges.as_ref().is_some_and(|edges| !edges.is_empty()));
-    let learns = problem.methods.iter().any(|m| m.used().any(|t| t.iter().any(|t| t.learned.is_some())));
+    let learns =
+        problem.methods.iter().any(|m| m.used().any(|t| t.iter().any(|t| t.learned.is_some())));
     if has_truth && learns {
         let curves = curves(problem, Metric::F1);
         figures.extend(line_figure(
@@ -100,7 +103,8 @@ fn line_figure(
         return None;
     }
     let is_f1 = name.ends_with("-f1");
-    let y_scale = if problem.optimum_known && !is_f1 { sensible_scale(curves) } else { Scale::Linear };
+    let y_scale =
+        if problem.optimum_known && !is_f1 { sensible_scale(curves) } else { Scale::Linear };
     let over_cost = horizontal == Horizontal::Cost;
     let chart = Chart {
         title: title.clone(),
@@ -127,10 +131,13 @@ fn line_figure(
             .methods
             .iter()
             .map(|method| method.label)
-            .filter(|label| !curves.iter().any(|curve| curve.label.split(' ').next() == Some(label)))
+            .filter(|label| {
+                !curves.iter().any(|curve| curve.label.split(' ').next() == Some(label))
+            })
             .collect();
         if !absent.is_empty() {
-            caption.push_str(&format!(" Without such a cost, so not shown: {}.", absent.join(", ")));
+            caption
+                .push_str(&format!(" Without such a cost, so not shown: {}.", absent.join(", ")));
         }
     }
     let zero = |curve: &Curve| curve.points.iter().any(|point| point.mean <= 0.0);
@@ -142,8 +149,10 @@ fn line_figure(
 
 /// What someone who cannot see the chart should know.
 fn description(title: &str, curves: &[Curve]) -> String {
-    let ends: Vec<String> =
-        curves.iter().map(|curve| format!("{} {}", curve.label, super::chart::short(curve.last()))).collect();
+    let ends: Vec<String> = curves
+        .iter()
+        .map(|curve| format!("{} {}", curve.label, super::chart::short(curve.last())))
+        .collect();
     format!("{title}. Last means: {}.", ends.join(", "))
 }
 
@@ -162,7 +171,9 @@ fn graph_figure(problem: &ProblemRuns, method: &MethodRuns) -> Option<Figure> {
     let count = learned.len();
     let place = if scored {
         learned.sort_by(|a, b| {
-            a.0.unwrap_or(0.0).total_cmp(&b.0.unwrap_or(0.0)).then(a.1.start.seed.cmp(&b.1.start.seed))
+            a.0.unwrap_or(0.0)
+                .total_cmp(&b.0.unwrap_or(0.0))
+                .then(a.1.start.seed.cmp(&b.1.start.seed))
         });
         count.saturating_sub(1) / 2
     } else {
@@ -199,7 +210,8 @@ fn graph_figure(problem: &ProblemRuns, method: &MethodRuns) -> Option<Figure> {
 pub(crate) fn of_series(problems: &[ProblemRuns]) -> Vec<Figure> {
     let mut series: BTreeMap<&str, Vec<&ProblemRuns>> = BTreeMap::new();
     for problem in problems {
-        let family = problem.label.trim_end_matches(|c: char| c.is_ascii_digit() || "x+-_.".contains(c));
+        let family =
+            problem.label.trim_end_matches(|c: char| c.is_ascii_digit() || "x+-_.".contains(c));
         series.entry(family).or_default().push(problem);
     }
     series.iter().filter_map(|(family, problems)| series_figure(family, problems)).collect()
@@ -243,7 +255,11 @@ fn series_figure(family: &str, problems: &[&ProblemRuns]) -> Option<Figure> {
         "{title}. Points are means over seeds, bands ± ¼ standard deviation; the legend begins with the lowest cost in the \
          highest dimension. {trials} Methods without such a cost, and those that did not finish, are left out."
     );
-    Some(Figure { name: file_name(family, "cost-over-dimension"), svg: chart.svg(&description(&title, &curves)), caption })
+    Some(Figure {
+        name: file_name(family, "cost-over-dimension"),
+        svg: chart.svg(&description(&title, &curves)),
+        caption,
+    })
 }
 
 /// The cost of whole runs, one point a problem, one curve a method; lowest at its end first, longest curves before.
@@ -251,8 +267,11 @@ pub(crate) fn cost_over_dimension(problems: &[&ProblemRuns]) -> Vec<Curve> {
     let mut curves: BTreeMap<&str, Curve> = BTreeMap::new();
     for problem in problems {
         for method in problem.methods.iter().filter(|method| method.trials == problem.trials) {
-            let costs: Vec<f64> =
-                method.used().filter_map(|trials| trials.last()).map(|trial| trial.cost as f64).collect();
+            let costs: Vec<f64> = method
+                .used()
+                .filter_map(|trials| trials.last())
+                .map(|trial| trial.cost as f64)
+                .collect();
             if let Some(point) = CurvePoint::of_seeds(problem.dimension as f64, &costs)
                 && point.mean > 0.0
             {

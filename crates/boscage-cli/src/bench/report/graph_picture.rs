@@ -37,7 +37,8 @@ const WRONG: usize = 1;
 impl GraphPicture<'_> {
     /// Draws the picture.
     pub(crate) fn svg(&self, description: &str) -> String {
-        let learned: Vec<(usize, usize)> = self.learned.iter().map(|(edge, _)| (*edge).into()).collect();
+        let learned: Vec<(usize, usize)> =
+            self.learned.iter().map(|(edge, _)| (*edge).into()).collect();
         let truth: Option<Vec<(usize, usize)>> =
             self.truth.map(|edges| edges.iter().map(|&edge| edge.into()).collect());
         let shape = match &truth {
@@ -48,31 +49,81 @@ impl GraphPicture<'_> {
         let places = layout(self.vertices, shape);
         let margin = if labelled { 14.0 } else { 8.0 };
         let scale = PANEL - 2.0 * margin;
-        let radius = (0.40 * closest(&places) * scale).clamp(1.2, if labelled { 10.0 } else { 5.0 });
+        let radius =
+            (0.40 * closest(&places) * scale).clamp(1.2, if labelled { 10.0 } else { 5.0 });
 
         let panels = if truth.is_some() { 2.0 } else { 1.0 };
         let width = panels * PANEL + (panels - 1.0) * GAP + 32.0;
         let height = TOP + PANEL + 44.0;
         let mut svg = open_svg(width.max(560.0), height, description);
         let out = &mut svg;
-        put(out, format_args!("<text class=\"ink\" x=\"16\" y=\"22\" font-size=\"15\" fill=\"#1a1a1a\">{}</text>", escaped(&self.title)));
+        put(
+            out,
+            format_args!(
+                "<text class=\"ink\" x=\"16\" y=\"22\" font-size=\"15\" fill=\"#1a1a1a\">{}</text>",
+                escaped(&self.title)
+            ),
+        );
         let at = |vertex: usize, left: f64| {
             let [x, y] = places.get(vertex).copied().unwrap_or_default();
             (left + margin + x * scale, TOP + margin + y * scale)
         };
-        let line = |out: &mut String, (i, j): (usize, usize), left: f64, class: &str, look: String| {
+        let line = |out: &mut String,
+                    (i, j): (usize, usize),
+                    left: f64,
+                    class: &str,
+                    look: String| {
             let ((x1, y1), (x2, y2)) = (at(i, left), at(j, left));
-            put(out, format_args!("<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" {look}/>"));
+            let hides = |k: usize| {
+                k != i && k != j && from_segment(at(k, left), (x1, y1), (x2, y2)) < 1.5 * radius
+            };
+            // an edge that would run through a third vertex goes around it
+            let bend = if (0..self.vertices).any(hides) { 0.14 } else { 0.0 };
+            let (middle_x, middle_y) =
+                ((x1 + x2) / 2.0 - bend * (y2 - y1), (y1 + y2) / 2.0 + bend * (x2 - x1));
+            match bend {
+                0.0 => put(
+                    out,
+                    format_args!(
+                        "<path class=\"{class}\" d=\"M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}\" fill=\"none\" {look}/>"
+                    ),
+                ),
+                _ => put(
+                    out,
+                    format_args!(
+                        "<path class=\"{class}\" d=\"M{x1:.1} {y1:.1}Q{middle_x:.1} {middle_y:.1} {x2:.1} {y2:.1}\" fill=\"none\" {look}/>"
+                    ),
+                ),
+            }
         };
         let heading = |out: &mut String, left: f64, text: String| {
-            put(out, format_args!("<text class=\"ink\" x=\"{:.1}\" y=\"46\" text-anchor=\"middle\" font-size=\"13\" fill=\"#1a1a1a\">{}</text>", left + PANEL / 2.0, escaped(&text)));
+            put(
+                out,
+                format_args!(
+                    "<text class=\"ink\" x=\"{:.1}\" y=\"46\" text-anchor=\"middle\" font-size=\"13\" fill=\"#1a1a1a\">{}</text>",
+                    left + PANEL / 2.0,
+                    escaped(&text)
+                ),
+            );
         };
         let vertices = |out: &mut String, left: f64| {
             for vertex in 0..self.vertices {
                 let (x, y) = at(vertex, left);
-                put(out, format_args!("<circle class=\"vertex\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"#ffffff\" stroke=\"#444444\" stroke-width=\"0.9\"/>"));
+                put(
+                    out,
+                    format_args!(
+                        "<circle class=\"vertex\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"#ffffff\" stroke=\"#444444\" stroke-width=\"0.9\"/>"
+                    ),
+                );
                 if labelled && radius >= 5.0 {
-                    put(out, format_args!("<text class=\"ink\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"{:.1}\" fill=\"#1a1a1a\">{vertex}</text>", y + 0.36 * radius, radius));
+                    put(
+                        out,
+                        format_args!(
+                            "<text class=\"ink\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" font-size=\"{:.1}\" fill=\"#1a1a1a\">{vertex}</text>",
+                            y + 0.36 * radius,
+                            radius
+                        ),
+                    );
                 }
             }
         };
@@ -81,20 +132,36 @@ impl GraphPicture<'_> {
         if let Some(truth) = &truth {
             heading(out, left, format!("true graph: {} edges", truth.len()));
             for &edge in truth {
-                line(out, edge, left, "true-edge", "stroke=\"#555555\" stroke-width=\"1.4\"".to_string());
+                line(
+                    out,
+                    edge,
+                    left,
+                    "true-edge",
+                    "stroke=\"#555555\" stroke-width=\"1.4\"".to_string(),
+                );
             }
             vertices(out, left);
             left += PANEL + GAP;
         }
         let is_true: BTreeSet<_> = truth.iter().flatten().copied().collect();
         let right = learned.iter().filter(|edge| is_true.contains(edge)).count();
-        heading(out, left, match &truth {
-            Some(_) => format!("learned graph: {} edges, {right} of them true", learned.len()),
-            None => format!("learned graph: {} edges", learned.len()),
-        });
+        heading(
+            out,
+            left,
+            match &truth {
+                Some(_) => format!("learned graph: {} edges, {right} of them true", learned.len()),
+                None => format!("learned graph: {} edges", learned.len()),
+            },
+        );
         let found: BTreeSet<_> = learned.iter().copied().collect();
         for &edge in is_true.difference(&found) {
-            line(out, edge, left, "missed", "stroke=\"#bbbbbb\" stroke-width=\"1\" stroke-dasharray=\"1 3\"".to_string());
+            line(
+                out,
+                edge,
+                left,
+                "missed",
+                "stroke=\"#999999\" stroke-width=\"1\" stroke-dasharray=\"1 3\"".to_string(),
+            );
         }
         for (&edge, &(_, share)) in learned.iter().zip(self.learned) {
             let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
@@ -102,26 +169,78 @@ impl GraphPicture<'_> {
                 true => ("right s0", RIGHT, ""),
                 false => ("wrong s1", WRONG, " stroke-dasharray=\"6 3\""),
             };
-            line(out, edge, left, class, format!("stroke=\"{}\" stroke-width=\"{:.1}\" stroke-opacity=\"{:.2}\"{dash}", colour(style), 0.8 + 2.6 * share, 0.4 + 0.6 * share));
+            line(
+                out,
+                edge,
+                left,
+                class,
+                format!(
+                    "stroke=\"{}\" stroke-width=\"{:.1}\" stroke-opacity=\"{:.2}\"{dash}",
+                    colour(style),
+                    0.8 + 2.6 * share,
+                    0.4 + 0.6 * share
+                ),
+            );
         }
         vertices(out, left);
 
         let key_y = height - 20.0;
         let mut x = 16.0;
         let mut key = |out: &mut String, class: &str, look: String, text: &str| {
-            put(out, format_args!("<line class=\"{class}\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" {look}/>", key_y - 4.0, x + 28.0, key_y - 4.0));
-            put(out, format_args!("<text class=\"ink\" x=\"{:.1}\" y=\"{key_y:.1}\" font-size=\"11.5\" fill=\"#1a1a1a\">{text}</text>", x + 34.0));
+            put(
+                out,
+                format_args!(
+                    "<line class=\"{class}\" x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" {look}/>",
+                    key_y - 4.0,
+                    x + 28.0,
+                    key_y - 4.0
+                ),
+            );
+            put(
+                out,
+                format_args!(
+                    "<text class=\"ink\" x=\"{:.1}\" y=\"{key_y:.1}\" font-size=\"11.5\" fill=\"#1a1a1a\">{text}</text>",
+                    x + 34.0
+                ),
+            );
             x += 34.0 + text_width(text, 11.5) + 14.0;
         };
         if truth.is_some() {
-            key(out, "s0", format!("stroke=\"{}\" stroke-width=\"3\"", colour(RIGHT)), "learned, true");
-            key(out, "s1", format!("stroke=\"{}\" stroke-width=\"3\" stroke-dasharray=\"6 3\"", colour(WRONG)), "learned, not true");
-            key(out, "missed", "stroke=\"#bbbbbb\" stroke-width=\"1\" stroke-dasharray=\"1 3\"".to_string(), "true, not learned");
+            key(
+                out,
+                "s0",
+                format!("stroke=\"{}\" stroke-width=\"3\"", colour(RIGHT)),
+                "learned, true",
+            );
+            key(
+                out,
+                "s1",
+                format!("stroke=\"{}\" stroke-width=\"3\" stroke-dasharray=\"6 3\"", colour(WRONG)),
+                "learned, not true",
+            );
+            key(
+                out,
+                "missed",
+                "stroke=\"#999999\" stroke-width=\"1\" stroke-dasharray=\"1 3\"".to_string(),
+                "true, not learned",
+            );
         }
-        key(out, "s0", format!("stroke=\"{}\" stroke-width=\"1\" stroke-opacity=\"0.45\"", colour(RIGHT)), "thin: in few of the samples");
+        key(
+            out,
+            "s0",
+            format!("stroke=\"{}\" stroke-width=\"1\" stroke-opacity=\"0.45\"", colour(RIGHT)),
+            "thin: in few of the samples",
+        );
         svg.push_str("</svg>\n");
         svg
     }
+}
+
+/// How far a place is from the line between two others.
+fn from_segment((x, y): (f64, f64), (x1, y1): (f64, f64), (x2, y2): (f64, f64)) -> f64 {
+    let (dx, dy) = (x2 - x1, y2 - y1);
+    let along = (((x - x1) * dx + (y - y1) * dy) / (dx * dx + dy * dy).max(1e-9)).clamp(0.0, 1.0);
+    (x - x1 - along * dx).hypot(y - y1 - along * dy)
 }
 
 /// A place in the unit square for every vertex.
@@ -176,6 +295,9 @@ fn part_layout(neighbours: &[Vec<usize>], part: &[usize]) -> Vec<Place> {
     match part.len() {
         0 | 1 => vec![[0.0, 0.0]; part.len()],
         2 => vec![[0.0, 0.0], [1.0, 0.0]],
+        size if size > 12 && part.iter().all(|&vertex| neighbours[vertex].len() <= 2) => {
+            circle_layout(neighbours, part)
+        }
         size if edges + 1 == size => {
             // rings waste a deep tree's room: the layout that keeps vertices further apart wins
             let (rings, stress) = (ring_layout(neighbours, part), stress());
@@ -184,6 +306,28 @@ fn part_layout(neighbours: &[Vec<usize>], part: &[usize]) -> Vec<Place> {
         }
         _ => stress(),
     }
+}
+
+/// A path or a cycle along a circle, from one end to the other.
+fn circle_layout(neighbours: &[Vec<usize>], part: &[usize]) -> Vec<Place> {
+    let end = part.iter().copied().find(|&vertex| neighbours[vertex].len() == 1);
+    let mut order: Vec<usize> = end.or(part.first().copied()).into_iter().collect();
+    let mut seen: BTreeSet<usize> = order.iter().copied().collect();
+    while let Some(&vertex) = order.last()
+        && let Some(&next) = neighbours[vertex].iter().find(|next| !seen.contains(next))
+    {
+        seen.insert(next);
+        order.push(next);
+    }
+    let step = TAU / order.len() as f64;
+    let at: BTreeMap<usize, Place> = order
+        .iter()
+        .enumerate()
+        .map(|(k, &vertex)| {
+            (vertex, [(step * k as f64).sin() / step, -(step * k as f64).cos() / step])
+        })
+        .collect();
+    part.iter().map(|vertex| at.get(vertex).copied().unwrap_or_default()).collect()
 }
 
 /// A tree by rings around its centre: the vertex of the highest degree, and of the smallest depth among those.
@@ -274,13 +418,16 @@ fn scaled(distance: &[Vec<f64>]) -> Vec<Place> {
     let mean = row_mean.iter().sum::<f64>() / n as f64;
     let product: Vec<Vec<f64>> = (0..n)
         .map(|i| {
-            (0..n).map(|j| -0.5 * (distance[i][j].powi(2) - row_mean[i] - row_mean[j] + mean)).collect()
+            (0..n)
+                .map(|j| -0.5 * (distance[i][j].powi(2) - row_mean[i] - row_mean[j] + mean))
+                .collect()
         })
         .collect();
     let mut places = vec![[0.0, 0.0]; n];
     let mut first: Vec<f64> = Vec::new();
     for axis in 0..2 {
-        let mut vector: Vec<f64> = (0..n).map(|k| (1.0 + k as f64 * (axis as f64 + 1.7)).sin()).collect();
+        let mut vector: Vec<f64> =
+            (0..n).map(|k| (1.0 + k as f64 * (axis as f64 + 1.7)).sin()).collect();
         let mut size = 0.0;
         for _ in 0..120 {
             let mut next: Vec<f64> = product
@@ -324,7 +471,10 @@ fn turned(places: Vec<Place>) -> Vec<Place> {
 
 fn ends(places: &[Place]) -> (Place, Place) {
     places.iter().fold(([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]), |(low, high), place| {
-        ([low[0].min(place[0]), low[1].min(place[1])], [high[0].max(place[0]), high[1].max(place[1])])
+        (
+            [low[0].min(place[0]), low[1].min(place[1])],
+            [high[0].max(place[0]), high[1].max(place[1])],
+        )
     })
 }
 
@@ -333,7 +483,10 @@ fn normalised(places: &[Place]) -> Vec<Place> {
     let (low, high) = ends(places);
     let side = (high[0] - low[0]).max(high[1] - low[1]).max(1e-9);
     let middle = [(low[0] + high[0]) / 2.0, (low[1] + high[1]) / 2.0];
-    places.iter().map(|p| [0.5 + (p[0] - middle[0]) / side, 0.5 + (p[1] - middle[1]) / side]).collect()
+    places
+        .iter()
+        .map(|p| [0.5 + (p[0] - middle[0]) / side, 0.5 + (p[1] - middle[1]) / side])
+        .collect()
 }
 
 /// The smallest distance between two vertices; 1 if there are not two.

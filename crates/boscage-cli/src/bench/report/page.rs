@@ -38,7 +38,7 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; } h2 { font-size: 1
 a { color: var(--link); } nav ul { padding: 0; list-style: none; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; } dt { color: var(--soft); } dd { margin: 0; }
 figure { margin: 1.5rem 0; } figure svg { max-width: 100%; height: auto; display: block; }
-figcaption, caption { color: var(--soft); font-size: .88rem; text-align: left; } figcaption { margin-top: .3rem; }
+figcaption, caption, .legend-note { color: var(--soft); font-size: .88rem; text-align: left; } figcaption { margin-top: .3rem; }
 caption { caption-side: bottom; padding-top: .5rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
@@ -55,9 +55,13 @@ pub(crate) fn html(runs: &[RunResult], sections: &[Section], series: &[Figure]) 
     let title = format!("boscage: {}", recipes.join(", "));
     let mut body = format!("<h1>{}</h1>\n", escaped(&title));
     body.push_str(&overview(runs, sections, &recipes));
+    body.push_str(&format!("<p class=\"legend-note\">{}</p>\n", escaped(super::table::LEGEND)));
     body.push_str("<nav aria-label=\"Problems\"><ul>\n");
     for (number, section) in sections.iter().enumerate() {
-        body.push_str(&format!("<li><a href=\"#problem-{number}\">{}</a></li>\n", escaped(section.problem.label)));
+        body.push_str(&format!(
+            "<li><a href=\"#problem-{number}\">{}</a></li>\n",
+            escaped(section.problem.label)
+        ));
     }
     if !series.is_empty() {
         body.push_str("<li><a href=\"#series\">cost over dimension</a></li>\n");
@@ -65,7 +69,9 @@ pub(crate) fn html(runs: &[RunResult], sections: &[Section], series: &[Figure]) 
     body.push_str("</ul></nav>\n");
     for (number, section) in sections.iter().enumerate() {
         let heading = escaped(&selection::heading(section.problem));
-        body.push_str(&format!("<section>\n<h2 id=\"problem-{number}\">{heading}</h2>\n<ul class=\"notes\">\n"));
+        body.push_str(&format!(
+            "<section>\n<h2 id=\"problem-{number}\">{heading}</h2>\n<ul class=\"notes\">\n"
+        ));
         for note in &section.problem.notes {
             body.push_str(&format!("<li>{}</li>\n", escaped(note)));
         }
@@ -114,7 +120,8 @@ fn overview(runs: &[RunResult], sections: &[Section], recipes: &[String]) -> Str
         (Some(first), Some(last)) => format!("{first} to {last}"),
         _ => "unknown".to_string(),
     };
-    let trials = sections.iter().map(|section| section.problem.trials.to_string()).collect::<BTreeSet<_>>();
+    let trials =
+        sections.iter().map(|section| section.problem.trials.to_string()).collect::<BTreeSet<_>>();
     let problems: Vec<&str> = sections.iter().map(|section| section.problem.label).collect();
     let facts = [
         ("Recipe", recipes.join(", ")),
@@ -124,7 +131,10 @@ fn overview(runs: &[RunResult], sections: &[Section], recipes: &[String]) -> Str
         ("Trials in a run", trials.into_iter().collect::<Vec<_>>().join(", ")),
         ("Runs found", runs.len().to_string()),
         ("Begun", days),
-        ("Version", format!("boscage {}", distinct(runs, |run| run.start.version.clone()).join(", "))),
+        (
+            "Version",
+            format!("boscage {}", distinct(runs, |run| run.start.version.clone()).join(", ")),
+        ),
         ("Machine", machines.join("; ")),
     ];
     let mut text = "<dl>\n".to_string();
@@ -137,8 +147,11 @@ fn overview(runs: &[RunResult], sections: &[Section], recipes: &[String]) -> Str
     let pretty = |value| serde_json::to_string_pretty(value).unwrap_or_default();
     for run in runs {
         let start = &run.start;
-        settings.entry((&start.problem, format!("problem\0{}", pretty(&start.problem_settings)))).or_default();
-        let of_method = (start.method.as_str(), format!("method\0{}", pretty(&start.method_settings)));
+        settings
+            .entry((&start.problem, format!("problem\0{}", pretty(&start.problem_settings))))
+            .or_default();
+        let of_method =
+            (start.method.as_str(), format!("method\0{}", pretty(&start.method_settings)));
         settings.entry(of_method).or_default().insert(&start.problem);
     }
     for ((label, setting), problems) in &settings {
@@ -169,7 +182,8 @@ fn date(seconds: f64) -> Option<String> {
     let days = (seconds / 86_400.0).floor() as i64 + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;

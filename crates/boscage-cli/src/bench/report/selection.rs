@@ -49,9 +49,12 @@ impl<'a> MethodRuns<'a> {
     }
 }
 
-/// The labels of all methods.
+/// The labels of all methods: `tree` first, so that it has the same colour in all reports, then by name.
 pub(crate) fn methods(runs: &[RunResult]) -> Vec<&str> {
-    runs.iter().map(|run| run.start.method.as_str()).collect::<BTreeSet<_>>().into_iter().collect()
+    let labels: BTreeSet<&str> = runs.iter().map(|run| run.start.method.as_str()).collect();
+    let mut labels: Vec<&str> = labels.into_iter().collect();
+    labels.sort_by_key(|&label| label != "tree");
+    labels
 }
 
 /// A problem's name for titles.
@@ -132,9 +135,10 @@ fn problem<'a>(label: &'a str, runs: &Runs<'a>, styles: &[&str]) -> Option<Probl
     let longest = all().map(|run| run.trials.len()).max()?;
     let seeds: BTreeSet<u64> = all().map(|run| run.start.seed).collect();
     let finished = |run: &RunResult| run.trials.len() == longest;
-    let has = |runs: &BTreeMap<u64, &RunResult>, seed: &u64, enough: &dyn Fn(&RunResult) -> bool| {
-        runs.get(seed).is_some_and(|run| enough(run))
-    };
+    let has =
+        |runs: &BTreeMap<u64, &RunResult>, seed: &u64, enough: &dyn Fn(&RunResult) -> bool| {
+            runs.get(seed).is_some_and(|run| enough(run))
+        };
     // every method that finished a seed at all has to have finished a seed for it to be used
     let finishers: Vec<_> =
         runs.iter().filter(|(_, runs)| runs.values().any(|run| finished(run))).collect();

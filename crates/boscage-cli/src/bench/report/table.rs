@@ -10,11 +10,23 @@ use super::chart::{escaped, grouped, short};
 use super::curves::Metric;
 use super::selection::{MethodRuns, ProblemRuns};
 
+/// What the columns of all tables mean.
+pub(crate) const LEGEND: &str = "Median, quartiles and mean are over seeds. Difference: mean over seeds of method − baseline, \
+    paired by seed, with its 95 % bootstrap interval; with at least 5 seeds, \u{201c}better\u{201d} and \u{201c}worse\u{201d} mark intervals \
+    without 0. F1: agreement of the learned graph with the true one. Cost: values of φ that the message passing of a run \
+    computed (median). Seconds: mean of the asks after the initial design, median over runs. Memory: largest resident memory \
+    of the whole process, which may work on several runs at once.";
+
+/// Fewer seeds are too few to call a difference real.
+const VERDICT_SEEDS: usize = 5;
+
 /// The numbers of one method.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     /// The method.
     pub method: String,
+    /// Whether it has fewer trials than the others.
+    pub unfinished: bool,
     /// Number of runs used.
     pub seeds: usize,
     /// Median of the final objective.
@@ -52,7 +64,7 @@ pub(crate) enum Difference {
 pub(crate) struct Table {
     /// The rows, best final median first.
     pub rows: Vec<Row>,
-    /// What the columns mean.
+    /// What was measured, and when.
     pub caption: String,
     baseline: String,
     objective: &'static str,
@@ -63,26 +75,26 @@ pub(crate) struct Table {
 pub(crate) fn table(problem: &ProblemRuns, baseline: &str) -> Table {
     let metric = Metric::objective(problem);
     let goal = metric.goal(problem);
-    let base = problem.methods.iter().find(|method| method.label == baseline).or(problem.methods.first());
-    let mut rows: Vec<Row> = problem.methods.iter().map(|method| row(problem, method, base)).collect();
+    let base =
+        problem.methods.iter().find(|method| method.label == baseline).or(problem.methods.first());
+    let mut rows: Vec<Row> =
+        problem.methods.iter().map(|method| row(problem, method, base)).collect();
     let sign = goal.sign();
+    // methods that did not get to the end come last: their values are not comparable
     let key = |row: &Row| row.median.map_or(f64::NEG_INFINITY, |median| sign * median);
-    rows.sort_by(|a, b| key(b).total_cmp(&key(a)));
+    rows.sort_by(|a, b| a.unfinished.cmp(&b.unfinished).then(key(b).total_cmp(&key(a))));
     let objective = match metric {
         Metric::Regret => "regret",
         _ => "best value",
     };
     let baseline = base.map(|base| base.label.to_string()).unwrap_or_default();
-    let better = match goal {
-        Goal::Minimize => "below",
-        Goal::Maximize => "above",
-    };
     let caption = format!(
-        "Final noise-free {objective} after {} trials. Difference: mean over seeds of method − {baseline}, with the 95 % \
-         bootstrap interval, paired by seed; {better} 0 the method is better. Cost: values of φ that a run's message passing \
-         computed (median). Seconds: mean of the asks after the initial design, median over runs. Memory: resident \
-         memory of the whole process, which may work on several runs at once.",
-        problem.trials
+        "Final noise-free {objective} after {} trials; {} is better.",
+        problem.trials,
+        match goal {
+            Goal::Minimize => "lower",
+            Goal::Maximize => "higher",
+        }
     );
     Table { rows, caption, baseline, objective, goal }
 }
@@ -130,6 +142,7 @@ fn row(problem: &ProblemRuns, method: &MethodRuns, base: Option<&MethodRuns>) ->
     }
     Row {
         method: label,
+        unfinished: method.trials < problem.trials,
         seeds: method.runs.len(),
         median: median(&numbers),
         quartiles: quantile(&numbers, 0.25).zip(quantile(&numbers, 0.75)),
@@ -139,7 +152,12 @@ fn row(problem: &ProblemRuns, method: &MethodRuns, base: Option<&MethodRuns>) ->
         cost: median(&costs),
         ask_seconds: per_ask(|timing| timing.ask_seconds),
         ask_cpu_seconds: per_ask(|timing| timing.ask_cpu_seconds),
-        resident_bytes: method.used().flatten().map(|trial| trial.timing.resident_bytes).max().unwrap_or(0),
+        resident_bytes: method
+            .used()
+            .flatten()
+            .map(|trial| trial.timing.resident_bytes)
+            .max()
+            .unwrap_or(0),
     }
 }
 
@@ -168,7 +186,9 @@ impl Table {
             Difference::Unknown => "–".to_string(),
             Difference::Paired { mean, interval, seeds } => {
                 let sign = self.goal.sign();
-                let verdict = if sign * interval.low > 0.0 && sign * interval.high > 0.0 {
+                let verdict = if *seeds < VERDICT_SEEDS {
+                    ""
+                } else if sign * interval.low > 0.0 && sign * interval.high > 0.0 {
                     " better"
                 } else if sign * interval.low < 0.0 && sign * interval.high < 0.0 {
                     " worse"
@@ -189,7 +209,9 @@ impl Table {
             row.method.clone(),
             row.seeds.to_string(),
             number(row.median),
-            row.quartiles.map_or("–".to_string(), |(low, high)| format!("{} … {}", short(low), short(high))),
+            row.quartiles.map_or("–".to_string(), |(low, high)| {
+                format!("{} … {}", short(low), short(high))
+            }),
             number(row.mean),
             difference,
             row.f1.map_or("–".to_string(), |f1| format!("{f1:.2}")),
@@ -209,7 +231,12 @@ impl Table {
         lines.extend(self.rows.iter().map(|row| self.cells(row)));
         let columns = lines.first().map_or(0, Vec::len);
         let width = |column: usize| {
-            lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            lines
+                .iter()
+                .filter_map(|line| line.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
+                .unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let mut text = String::new();
@@ -241,8 +268,11 @@ impl Table {
 
     /// The table in HTML.
     pub(crate) fn html(&self) -> String {
-        let head: String =
-            self.header().iter().map(|cell| format!("<th scope=\"col\">{}</th>", escaped(cell))).collect();
+        let head: String = self
+            .header()
+            .iter()
+            .map(|cell| format!("<th scope=\"col\">{}</th>", escaped(cell)))
+            .collect();
         let body: String = self
             .rows
             .iter()
