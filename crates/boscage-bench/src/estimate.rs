@@ -52,7 +52,7 @@ pub struct PairEstimate {
     pub runs: usize,
     /// Runs that are complete.
     pub done: usize,
-    /// Seconds of one run.
+    /// Seconds of one run, with making its problem.
     pub seconds: f64,
     /// Where this is from.
     pub source: Source,
@@ -72,8 +72,15 @@ impl PairEstimate {
 pub fn estimate(plan: &Plan, out: &Path, budget_per_pair: Duration) -> Result<Vec<PairEstimate>> {
     let mut pairs = Vec::new();
     for problem in &plan.problems {
-        // Drawn for the first pilot, and only if there is one.
-        let mut built: Option<Once> = None;
+        let seed = plan.seeds.first().copied().unwrap_or_default();
+        // Every run makes its problem anew, which can take longer than a short run on it.
+        let begin = Instant::now();
+        let built = Once {
+            inner: (problem.build)(seed)?,
+            is_program: problem.settings.get("kind").is_some_and(|kind| kind == "program"),
+            first: OnceLock::new(),
+        };
+        let building = begin.elapsed().as_secs_f64();
         for method in &plan.methods {
             let mut finished = Vec::new();
             for &seed in &plan.seeds {
@@ -87,21 +94,9 @@ pub fn estimate(plan: &Plan, out: &Path, budget_per_pair: Duration) -> Result<Ve
                 }
             }
             let (seconds, source) = if finished.is_empty() {
-                let seed = plan.seeds.first().copied().unwrap_or_default();
-                let problem = match &mut built {
-                    Some(built) => built,
-                    empty => empty.insert(Once {
-                        inner: (problem.build)(seed)?,
-                        is_program: problem
-                            .settings
-                            .get("kind")
-                            .is_some_and(|kind| kind == "program"),
-                        first: OnceLock::new(),
-                    }),
-                };
-                let optimizer = (method.build)(problem)?;
-                let mut run = RunInProgress::new(problem, optimizer, seed, plan.initial_points);
-                pilot(&mut run, plan, budget_per_pair, problem)?
+                let optimizer = (method.build)(&built)?;
+                let mut run = RunInProgress::new(&built, optimizer, seed, plan.initial_points);
+                pilot(&mut run, plan, budget_per_pair, &built)?
             } else {
                 (finished.iter().sum::<f64>() / finished.len() as f64, Source::Finished)
             };
@@ -110,7 +105,7 @@ pub fn estimate(plan: &Plan, out: &Path, budget_per_pair: Duration) -> Result<Ve
                 method: method.label.clone(),
                 runs: plan.seeds.len(),
                 done: finished.len(),
-                seconds,
+                seconds: building + seconds,
                 source,
             });
         }

@@ -183,14 +183,16 @@ pub struct OutlinedMethod {
 impl Recipe {
     /// Reads a recipe. Errors call it by its `origin`; relative paths in it begin at the present folder.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        Self::parse_in(text, origin, PathBuf::new())
+        Self::parse_in(text, origin, PathBuf::from("."))
     }
 
     /// Reads a recipe from a file. Relative paths in it begin at the file's folder.
     pub fn load(path: &Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(path).map_err(Error::file(path, "reading the recipe"))?;
-        let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        // A path without a folder has an empty parent, in which no program can be started.
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new(".")).to_path_buf();
         Self::parse_in(&text, &path.display().to_string(), folder)
     }
 
@@ -422,12 +424,11 @@ impl Recipe {
             return Err(format!("there is no {name:?} in {first}{}", choices(name, labels)));
         };
         let mut keys = vec![first.to_string(), label.to_string()];
-        match rest[label.len()..].strip_prefix('.') {
-            Some(inner) => match inner.strip_prefix("vary.") {
+        if let Some(inner) = rest[label.len()..].strip_prefix('.') {
+            match inner.strip_prefix("vary.") {
                 Some(varied) => keys.extend(["vary".to_string(), varied.to_string()]),
                 None => keys.extend(inner.split('.').map(str::to_string)),
-            },
-            None => {}
+            }
         }
         Ok(keys)
     }
@@ -717,7 +718,9 @@ impl<'a> Section<'a> {
                 }
             },
         };
-        let change = self.settings(self.table, &["title", "preset", "kind", "vary"])?;
+        // Values of a program's own may well be called "none".
+        let none = if kind == "program" { Json::from("none") } else { Json::Null };
+        let change = self.settings(self.table, &["title", "preset", "kind", "vary"], &none)?;
         let title = title.or(summary).unwrap_or(self.label());
         let variants = self.variants(change)?.into_iter().map(|variant| {
             let mut whole = base.clone();
@@ -775,7 +778,7 @@ impl<'a> Section<'a> {
         };
         let known = to_json(&named)?.get("settings").cloned().unwrap_or_default();
         let change = match self.section("settings")? {
-            Some(settings) => settings.settings(settings.table, &[])?,
+            Some(settings) => settings.settings(settings.table, &[], &Json::Null)?,
             None => Map::new(),
         };
         let variants = self.variants(change)?.into_iter().map(|variant| {
@@ -830,29 +833,29 @@ impl<'a> Section<'a> {
     }
 
     /// A table without some of its keys as JSON.
-    fn settings(&self, table: &Table, without: &[&str]) -> Result<Map<String, Json>> {
+    fn settings(&self, table: &Table, without: &[&str], none: &Json) -> Result<Map<String, Json>> {
         let kept = table.iter().filter(|(key, _)| !without.contains(&key.as_str()));
-        kept.map(|(key, value)| Ok((key.clone(), self.json(key, value)?))).collect()
+        kept.map(|(key, value)| Ok((key.clone(), self.json(key, value, none)?))).collect()
     }
 
-    /// A value as JSON. The text "none" is an absent value, but not in lists, where it may be a choice.
-    fn json(&self, path: &str, value: &Value) -> Result<Json> {
+    /// A value as JSON. The text "none" becomes `none`, but not in lists, where it may be a choice.
+    fn json(&self, path: &str, value: &Value, none: &Json) -> Result<Json> {
         Ok(match value {
-            Value::String(text) if text == "none" => Json::Null,
+            Value::String(text) if text == "none" => none.clone(),
             Value::String(text) => Json::from(text.as_str()),
             Value::Integer(number) => Json::from(*number),
             Value::Float(number) if number.is_finite() => Json::from(*number),
             Value::Boolean(flag) => Json::from(*flag),
             Value::Table(table) => {
                 let inner = |(key, value): (&String, &Value)| {
-                    Ok((key.clone(), self.json(&format!("{path}.{key}"), value)?))
+                    Ok((key.clone(), self.json(&format!("{path}.{key}"), value, none)?))
                 };
                 Json::Object(table.iter().map(inner).collect::<Result<_>>()?)
             }
             Value::Array(list) => {
                 let inner = |value: &Value| match value {
                     Value::String(text) => Ok(Json::from(text.as_str())),
-                    other => self.json(path, other),
+                    other => self.json(path, other, none),
                 };
                 Json::Array(list.iter().map(inner).collect::<Result<_>>()?)
             }
@@ -894,7 +897,7 @@ impl<'a> Section<'a> {
                         return Err(vary.error(path, bad_label(&label)));
                     }
                     let mut change = variant.change.clone();
-                    if !put(&mut change, path, vary.json(path, value)?) {
+                    if !put(&mut change, path, vary.json(path, value, &Json::Null)?) {
                         let reason = "the path leads through a value that is not a table";
                         return Err(vary.error(path, reason));
                     }

@@ -1,5 +1,7 @@
 //! Verdicts on made-up results with known answers.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod synthetic;
 
 use std::collections::BTreeSet;
@@ -293,7 +295,9 @@ fn the_folder_with_more_seeds_is_used() {
     let claim = regret_below_random();
     let runs =
         |n: usize| [ending_at(TREE, &[0.0; 8][..n]), ending_at("random", &NOISE[..n])].concat();
-    let judged = |profile| judge_all(&[claim.clone()], results.path(), profile).unwrap().remove(0);
+    let judged = |profile| {
+        judge_all(std::slice::from_ref(&claim), results.path(), profile).unwrap().remove(0)
+    };
     assert!(matches!(judged(None).verdict, Verdict::NoData { .. }));
     // A folder that has no results yet is no error.
     std::fs::create_dir_all(results.path().join("star25/p/m")).unwrap();
@@ -310,7 +314,7 @@ fn the_folder_with_more_seeds_is_used() {
     // Results that cannot be read are an error, not missing data.
     std::fs::write(results.path().join("star25-quick/p/random/seed-0000.jsonl"), "gibberish\n")
         .unwrap();
-    let error = judge_all(&[claim.clone()], results.path(), Some("quick")).unwrap_err();
+    let error = judge_all(std::slice::from_ref(&claim), results.path(), Some("quick")).unwrap_err();
     assert!(error.to_string().contains("line 1"), "{error}");
 }
 

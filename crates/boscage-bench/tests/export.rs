@@ -1,5 +1,7 @@
 //! The exported table: read back, it equals the results it was made from.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod synthetic;
 
 use std::fs::File;

@@ -1,5 +1,7 @@
 //! Reading stored runs: what is torn, foreign or damaged.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod synthetic;
 
 use std::path::PathBuf;

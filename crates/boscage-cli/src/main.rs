@@ -34,7 +34,9 @@ fn main() -> ExitCode {
     done.unwrap_or_else(|error| {
         // Whoever reads our output may stop reading: `boscage bench problems | head`.
         let is_broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
-            cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
         };
         if error.chain().any(is_broken_pipe) {
             return ExitCode::SUCCESS;

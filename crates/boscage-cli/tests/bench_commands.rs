@@ -1,5 +1,7 @@
 //! The commands `boscage bench problems`, `methods`, `recipes` and `run`, from outside.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -330,4 +332,81 @@ fn a_failed_run_ends_with_code_1_and_its_error() {
     );
     let others = boscage(folder.path(), &["bench", "run", "small.toml", "--methods", "tree"]);
     assert!(String::from_utf8_lossy(&others.stdout).starts_with("0 runs completed now, 4 before"));
+}
+
+#[test]
+fn a_dry_run_runs_a_program_once_and_only_a_run_runs_it_for_every_trial() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = r#"
+name = "square"
+seeds = 1
+trials = 4
+initial_points = 2
+[problems.square]
+kind = "program"
+parameters = [{ name = "x", type = "integer", low = -9, high = 9 }, { name = "y", type = "categorical", choices = ["none", "one"] }]
+program.command = ["sh", "-c", "echo run >> calls; echo $(($1 * $1))", "square", "{x}"]
+program.environment = { LEVEL = "none", Y = "{y}" }
+[methods.tree]
+settings.initial_points = 2
+"#;
+    std::fs::create_dir(folder.path().join("inner")).unwrap();
+    std::fs::write(folder.path().join("inner/square.toml"), recipe).unwrap();
+    let calls = || {
+        std::fs::read_to_string(folder.path().join("inner/calls"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
+    printed(folder.path(), &["bench", "run", "inner/square.toml", "--dry-run"]);
+    assert_eq!(calls(), 1);
+    printed(folder.path(), &["bench", "run", "inner/square.toml"]);
+    assert_eq!(calls(), 1 + 6);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_stops_after_the_trial_and_the_same_command_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments =
+        ["bench", "run", "camelback", "--methods", "random", "--seeds", "1", "--trials"];
+    let many = [&arguments[..], &["1000000"]].concat();
+    let child = std::process::Command::new(assert_cmd::cargo::cargo_bin("boscage"))
+        .current_dir(folder.path())
+        .args(many)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = folder.path().join("results/camelback/camelback/random/seed-0000.jsonl");
+    let trials = || {
+        std::fs::read(&run)
+            .unwrap_or_default()
+            .split(|&byte| byte == b'\n')
+            .count()
+            .saturating_sub(2)
+    };
+    while trials() < 20 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(
+        said.contains("press again to stop at once") && said.contains("the same command goes on"),
+        "{said}"
+    );
+    // The last line is complete, and the run goes on behind it.
+    let before = std::fs::read(&run).unwrap();
+    assert_eq!(before.last(), Some(&b'\n'));
+    let more = (trials() - 10 + 3).to_string();
+    printed(folder.path(), &[&arguments[..], &[&more]].concat());
+    let after = std::fs::read(&run).unwrap();
+    assert!(after.starts_with(&before));
+    assert_eq!(trials(), more.parse::<usize>().unwrap() + 10);
 }

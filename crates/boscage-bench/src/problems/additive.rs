@@ -16,6 +16,7 @@
 //! Cost: m r² for the features, r² numbers for each edge, D r² for a value. r is 17 for ℓ = 0.2; an m² × m² matrix is never
 //! made.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -32,7 +33,7 @@ use crate::problem::{Certainty, Goal, Optimum, Problem};
 use crate::problems::graphs::GraphShape;
 
 /// The largest error of the variance of a drawn function on one axis of its grid, relative to the prior variance. No entry of
-/// a covariance matrix is further off than that, or twice that for an edge. Less would be lost in rounding: φ divides by the
+/// a covariance matrix is further off than that, or twice that for an edge. A smaller one would be lost in rounding: φ divides by the
 /// root of it, so that values are rounded at about 1e-11 of the prior standard deviation.
 pub const TOLERANCE: f64 = 1e-10;
 
@@ -342,60 +343,39 @@ pub struct DrawnFunction {
 }
 
 impl DrawnFunction {
-    /// φ of the value of each variable, handed to `then`.
-    fn with_features<T>(&self, x: &[f64], then: impl FnOnce(&[&[f64]]) -> T) -> Result<T> {
-        if x.len() != self.space.dimension() {
-            return Err(Error::Evaluation {
-                reason: format!(
-                    "there are {} values for {} parameters",
-                    x.len(),
-                    self.space.dimension()
-                ),
-            });
-        }
-        let outside = |x: f64| Error::Evaluation {
-            reason: if self.tabulated.is_empty() {
-                format!("{x} is not between 0 and 1")
-            } else {
-                format!("{x} is not one of the {} levels between 0 and 1", self.axis.len())
-            },
-        };
+    /// φ at a value of a variable.
+    fn features_at(&self, x: f64) -> Result<Cow<'_, [f64]>> {
         if self.tabulated.is_empty() {
-            let inside = |x: &f64| (0.0..=1.0).contains(x);
-            let features = x
-                .iter()
-                .map(|x| if inside(x) { Ok(self.features.at(*x)) } else { Err(outside(*x)) });
-            let features = features.collect::<Result<Vec<_>>>()?;
-            return Ok(then(&features.iter().map(Vec::as_slice).collect::<Vec<_>>()));
-        }
-        let features = x.iter().map(|&x| {
-            let level = (x * (self.axis.len() - 1) as f64).round() as usize;
-            match (self.axis.get(level), self.tabulated.get(level)) {
-                (Some(&at), Some(features)) if at == x => Ok(features.as_slice()),
-                _ => Err(outside(x)),
+            if (0.0..=1.0).contains(&x) {
+                return Ok(Cow::Owned(self.features.at(x)));
             }
-        });
-        Ok(then(&features.collect::<Result<Vec<_>>>()?))
+            return Err(Error::Evaluation { reason: format!("{x} is not between 0 and 1") });
+        }
+        // A number below 0 or NaN becomes level 0, which it does not equal.
+        let level = (x * (self.axis.len() - 1) as f64).round() as usize;
+        match (self.axis.get(level), self.tabulated.get(level)) {
+            (Some(&at), Some(features)) if at == x => Ok(Cow::Borrowed(features)),
+            _ => {
+                let levels = self.axis.len();
+                let reason = format!("{x} is not one of the {levels} levels between 0 and 1");
+                Err(Error::Evaluation { reason })
+            }
+        }
     }
 
-    /// Σ_G f^G from the features of each variable.
-    fn sum(&self, features: &[&[f64]]) -> f64 {
-        let values =
-            self.components.iter().zip(&self.weights).map(|(component, weights)| match *component
-                .variables()
-            {
-                [i, j] => {
-                    let rows = weights.chunks_exact(self.features.rank());
-                    features[i].iter().zip(rows).map(|(a, row)| a * dot(row, features[j])).sum()
-                }
-                [i] => dot(weights, features[i]),
-                _ => 0.0,
-            });
-        values.sum()
-    }
-
+    /// Σ_G f^G.
     fn value_at(&self, x: &[f64]) -> Result<f64> {
-        self.with_features(x, |features| self.sum(features))
+        check_count(x.len(), &self.space)?;
+        let features = x.iter().map(|&x| self.features_at(x)).collect::<Result<Vec<_>>>()?;
+        let value = |component: &Component, weights: &[f64]| match *component.variables() {
+            [i, j] => {
+                let rows = weights.chunks_exact(self.features.rank());
+                features[i].iter().zip(rows).map(|(a, row)| a * dot(row, &features[j])).sum()
+            }
+            [i] => dot(weights, &features[i]),
+            _ => 0.0,
+        };
+        Ok(self.components.iter().zip(&self.weights).map(|(g, weights)| value(g, weights)).sum())
     }
 
     /// Whether message passing on a grid with this many levels is affordable. `width` is the induced width.
@@ -625,6 +605,15 @@ impl Problem for DrawnFunction {
     }
 }
 
+/// Refuses a list of values of the wrong length.
+pub(super) fn check_count(found: usize, space: &Space) -> Result<()> {
+    let expected = space.dimension();
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Evaluation { reason: format!("there are {found} values for {expected} parameters") })
+}
+
 /// The values as numbers.
 pub(super) fn numbers(values: &[Value]) -> Result<Vec<f64>> {
     let number = |value: &Value| {
@@ -726,10 +715,10 @@ mod tests {
             let k = |i: usize| kernel(points[a][i], points[b][i], 0.2);
             k(0) * k(1) + k(2)
         };
-        for a in 0..8 {
-            for b in 0..=a {
+        for (a, products) in products.iter().enumerate() {
+            for (b, product) in products.iter().enumerate() {
                 let error = ((4.0 + covariance(a, b).powi(2)) / draws as f64).sqrt();
-                let off = (products[a][b] - covariance(a, b)) / error;
+                let off = (product - covariance(a, b)) / error;
                 assert!(off.abs() < 4.0, "{a} {b}: {off} standard errors");
             }
         }

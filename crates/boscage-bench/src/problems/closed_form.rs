@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::problem::{Certainty, Optimum, Problem};
-use crate::problems::additive::{check_noise, generator, numbers};
+use crate::problems::additive::{check_count, check_noise, generator, numbers};
 use crate::problems::graphs::MOST_VERTICES;
 
 /// The most variables of the Gaussian, whose graph joins every two.
@@ -68,13 +68,13 @@ const HARTMANN_MINIMISER: [f64; 6] = [
     0.20168951100670542,
     0.15001069182345797,
     0.476873974221897,
-    0.27533243049405607,
+    0.2753324304940561,
     0.31165161660011324,
     0.6573005340656203,
 ];
 const CAMELBACK_MINIMUM: f64 = -1.0316284534898774;
 const CAMELBACK_MINIMISER: [f64; 2] = [0.08984201310031806, -0.7126564030207396];
-const STYBLINSKI_TANG_MINIMUM: f64 = -39.166165703771415;
+const STYBLINSKI_TANG_MINIMUM: f64 = -39.16616570377141;
 const STYBLINSKI_TANG_MINIMISER: f64 = -2.903534027771177;
 
 impl Function {
@@ -392,15 +392,7 @@ impl Problem for ClosedFormFunction {
 
     fn evaluate(&self, values: &[Value]) -> Result<f64> {
         let x = numbers(values)?;
-        if x.len() != self.space.dimension() {
-            return Err(Error::Evaluation {
-                reason: format!(
-                    "there are {} values for {} parameters",
-                    x.len(),
-                    self.space.dimension()
-                ),
-            });
-        }
+        check_count(x.len(), &self.space)?;
         let moved: Vec<f64> =
             self.order.iter().zip(&self.shift).map(|(&place, shift)| x[place] - shift).collect();
         Ok(self.function.value(&moved))

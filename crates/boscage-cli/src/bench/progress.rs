@@ -88,7 +88,9 @@ impl Progress {
                 if let Shown::Bars { all, whole } = &self.shown {
                     let bar = all.insert_before(whole, ProgressBar::new(state.trials_in_run));
                     bar.set_style(style("{prefix} {wide_bar:.dim} {pos}/{len}{msg}"));
-                    bar.set_prefix(state.label(*run).to_string());
+                    let width =
+                        state.runs.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
+                    bar.set_prefix(format!("{:<width$}", state.label(*run)));
                     bar.set_position(*trials);
                     state.bars.insert(*run, bar);
                 }
@@ -273,5 +275,41 @@ pub(crate) fn duration(seconds: f64) -> String {
         60..=3_599 => format!("{} min {} s", whole / 60, whole % 60),
         3_600..=86_399 => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
         _ => format!("{} d {} h", whole / 86_400, whole % 86_400 / 3_600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_two_units_at_most() {
+        let words = [
+            (0.0, "0 s"),
+            (0.0123, "0.012 s"),
+            (3.12, "3.1 s"),
+            (59.6, "1 min 0 s"),
+            (61.0, "1 min 1 s"),
+            (3_725.0, "1 h 2 min"),
+            (200_000.0, "2 d 7 h"),
+        ];
+        for (seconds, expected) in words {
+            assert_eq!(duration(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn time_left_counts_open_trials_by_what_their_own_method_takes() {
+        let mut clock = TimeLeft::new(3);
+        assert_eq!(clock.left([(10, 0)].into_iter(), 1), None);
+        for seconds in [1.0, 3.0] {
+            clock.took(0, seconds);
+        }
+        for _ in 0..6 {
+            clock.took(1, 0.5);
+        }
+        // 10 trials of 2 s, 4 of 0.5 s, and 8 of a pair not seen yet at the mean of all, (4 + 3)/8 s.
+        assert_eq!(clock.left([(10, 0), (4, 1), (8, 2)].into_iter(), 1), Some(20.0 + 2.0 + 7.0));
+        assert_eq!(clock.left([(10, 0)].into_iter(), 4), Some(5.0));
     }
 }

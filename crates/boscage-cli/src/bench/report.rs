@@ -12,6 +12,8 @@ mod page;
 mod render;
 mod selection;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,8 +22,14 @@ use anyhow::{Context, bail};
 use boscage_bench::results;
 use clap::{Args, ValueEnum};
 
+const EXAMPLES: &str = "Examples:
+  boscage bench report results/star25                       writes results/star25/report/index.html
+  boscage bench report results/star25 --baseline random     compares with another method
+  boscage bench report mine theirs --out both --format svg  several folders in one report";
+
 /// Make figures, tables and a page from results.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
     /// Folders with results, as written by `boscage bench run`.
     #[arg(required = true, value_name = "DIR")]
@@ -100,7 +108,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let page_path = out.join("index.html");
     write(&page_path, page::html(&runs, &sections, &series).as_bytes())?;
 
-    write!(std::io::stdout(), "{markdown}The report is in {}\n", page_path.display())?;
+    writeln!(std::io::stdout(), "{markdown}The report is in {}", page_path.display())?;
     Ok(())
 }
 

@@ -31,7 +31,7 @@ const STYLE: &str = "
 }
 svg .paper { fill: none; }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1rem 4rem; background: var(--paper); color: var(--ink);
+body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 4rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.5 system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .5rem; } h2 { font-size: 1.3rem; margin: 2.5rem 0 .5rem;
   border-top: 1px solid var(--rule); padding-top: 1.2rem; }
@@ -41,7 +41,7 @@ figure { margin: 1.5rem 0; } figure svg { max-width: 100%; height: auto; display
 figcaption, caption, .legend-note { color: var(--soft); font-size: .88rem; text-align: left; } figcaption { margin-top: .3rem; }
 caption { caption-side: bottom; padding-top: .5rem; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
+th, td { padding: .3rem .5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
 thead th { vertical-align: bottom; white-space: normal; } th[scope=row], thead th:first-child { text-align: left; }
 .notes { padding-left: 1.2rem; } pre { overflow-x: auto; font-size: .8rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 code { font-size: .9em; } summary { cursor: pointer; }
@@ -120,15 +120,15 @@ fn overview(runs: &[RunResult], sections: &[Section], recipes: &[String]) -> Str
         (Some(first), Some(last)) => format!("{first} to {last}"),
         _ => "unknown".to_string(),
     };
-    let trials =
-        sections.iter().map(|section| section.problem.trials.to_string()).collect::<BTreeSet<_>>();
+    let trials: BTreeSet<usize> = sections.iter().map(|section| section.problem.trials).collect();
+    let trials: Vec<String> = trials.iter().map(ToString::to_string).collect();
     let problems: Vec<&str> = sections.iter().map(|section| section.problem.label).collect();
     let facts = [
         ("Recipe", recipes.join(", ")),
         ("Problems", problems.join(", ")),
         ("Methods", selection::methods(runs).join(", ")),
         ("Seeds", selection::seed_list(&seeds.into_iter().collect::<Vec<_>>())),
-        ("Trials in a run", trials.into_iter().collect::<Vec<_>>().join(", ")),
+        ("Trials in a run", trials.join(", ")),
         ("Runs found", runs.len().to_string()),
         ("Begun", days),
         (

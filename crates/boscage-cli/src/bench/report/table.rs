@@ -271,7 +271,9 @@ impl Table {
         let head: String = self
             .header()
             .iter()
-            .map(|cell| format!("<th scope=\"col\">{}</th>", escaped(cell)))
+            .map(|cell| {
+                format!("<th scope=\"col\">{}</th>", escaped(&cell.replace("95 %", "95\u{a0}%")))
+            })
             .collect();
         let body: String = self
             .rows
