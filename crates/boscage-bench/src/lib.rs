@@ -1,4 +1,16 @@
-//! Experiments: problems with known answers, a runner, metrics and statistics.
+//! Experiments: problems with known answers, a runner that loses nothing, metrics, statistics, and the paper's claims as tests.
+//!
+//! The program `boscage bench` is the usual way in; this crate is for those who want to compare a problem or a method of their
+//! own (see the example `own_problem`).
+//!
+//! | to | look in |
+//! | --- | --- |
+//! | add a problem | [`problem`] for what it must offer, [`problems`] for the families, [`problems::presets`] for the named ones |
+//! | change what a recipe may say | [`recipe`] |
+//! | change what is stored | [`results`] for the format, [`run`] for the metrics of a trial, [`runner`] for files and threads |
+//! | compare | [`statistics`], [`claims`] |
+//! | hand results to other programs | [`export`] |
+//! | tell how long it will take | [`estimate`] |
 
 pub mod claims;
 pub mod error;

@@ -48,7 +48,7 @@ const INITIAL_POINTS: u64 = 10;
 const MOST: u64 = 10_000;
 
 /// The recipes that come with the program, by name.
-const EMBEDDED: [(&str, &str); 10] = [
+const EMBEDDED: [(&str, &str); 11] = [
     ("star25", include_str!("../../../experiments/star25/recipe.toml")),
     ("partition12", include_str!("../../../experiments/partition12/recipe.toml")),
     ("grid3x3", include_str!("../../../experiments/grid3x3/recipe.toml")),
@@ -59,6 +59,7 @@ const EMBEDDED: [(&str, &str); 10] = [
     ("camelback", include_str!("../../../experiments/camelback/recipe.toml")),
     ("camelback-8", include_str!("../../../experiments/camelback-8/recipe.toml")),
     ("styblinski-tang-250", include_str!("../../../experiments/styblinski-tang-250/recipe.toml")),
+    ("default-settings", include_str!("../../../experiments/default-settings/recipe.toml")),
 ];
 
 /// The recipes that come with the program: name and text.

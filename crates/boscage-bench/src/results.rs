@@ -3,7 +3,6 @@
 //! ```text
 //! OUT/sessions.jsonl                    one line for each time the runner was started: version, machine, command, time
 //! OUT/PROBLEM/METHOD/seed-0003.jsonl    a start line, then one line for each trial, in order
-//! OUT/PROBLEM/METHOD/seed-0003.model.json   the whole model learned last, for continuing and for looking at
 //! ```
 //!
 //! A line is written by one call once its trial is complete. A process killed in the middle of that leaves a last line without
@@ -112,6 +111,9 @@ pub struct TrialRecord {
     /// The graph, if it was learned anew in this trial's ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learned: Option<LearnedGraph>,
+    /// The whole model, if it was learned anew in this trial's ask: what a continued run goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Box<Model>>,
     /// Times and memory: the only part that differs between repetitions of a run.
     pub timing: Timing,
 }
@@ -164,23 +166,9 @@ impl RunResult {
     }
 }
 
-/// The model of a run, as kept beside its results.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StoredModel {
-    /// The trial in whose ask it was learned.
-    pub trial: u64,
-    /// The model.
-    pub model: Model,
-}
-
 /// The file of a run.
 pub fn run_path(out: &Path, problem: &str, method: &str, seed: u64) -> PathBuf {
     out.join(problem).join(method).join(format!("seed-{seed:04}.jsonl"))
-}
-
-/// Where a run's model is kept.
-pub fn model_path(run: &Path) -> PathBuf {
-    run.with_extension("model.json")
 }
 
 /// What a run's file holds, and how many of its bytes are complete lines.

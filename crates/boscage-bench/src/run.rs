@@ -2,19 +2,19 @@
 //!
 //! The initial design and the noise of a trial belong to the seed, not to the method: all methods of a seed see the same.
 //!
-//! Cost beside asks, tells and evaluations: comparing two edge lists when the graph was learned anew, and reading one small
-//! file of the system for the memory.
+//! Cost beside asks, tells and evaluations: some ten microseconds a trial, mostly for asking the system for time and memory.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use boscage::graph::{Edge, EdgeScore, edge_score};
 use boscage::stream::Purpose;
-use boscage::{Optimizer, Point, Space, Stream};
+use boscage::{Model, Optimizer, Point, Space, Stream};
 use rand::RngExt;
 
 use crate::error::Result;
 use crate::problem::Problem;
-use crate::results::{LearnedGraph, StoredModel, Timing, TrialRecord};
+use crate::results::{LearnedGraph, Timing, TrialRecord};
 
 /// The points that every method of this seed starts with: uniform in the space.
 pub fn initial_design(space: &Space, seed: u64, points: u64) -> Vec<Point> {
@@ -100,8 +100,8 @@ impl<'a> RunInProgress<'a> {
         }
     }
 
-    /// Takes over where these trials end. `model` is the one learned last, at the latest in the ask of the next trial.
-    pub fn resume(&mut self, trials: &[TrialRecord], model: Option<StoredModel>) -> Result<()> {
+    /// Takes over where these trials end.
+    pub fn resume(&mut self, trials: &[TrialRecord]) -> Result<()> {
         for record in trials {
             match record.observed {
                 Some(observed) => self
@@ -116,34 +116,25 @@ impl<'a> RunInProgress<'a> {
             self.cost_before = last.cost;
             self.score = last.score;
         }
-        if let Some(stored) = model {
-            // A model from the ask that was cut off is told to that trial's record, as if it had been learned there.
-            if stored.trial < self.trial {
-                self.learned_at = Some(stored.model.observations);
-            }
-            self.optimizer.resume(stored.model)?;
+        if let Some(model) = trials.iter().rev().find_map(|record| record.model.as_deref()) {
+            self.learned_at = Some(model.observations);
+            self.optimizer.resume(model.clone())?;
         }
         Ok(())
     }
 
-    /// The whole model, if the last [`RunInProgress::ask`] learned it anew.
-    fn new_model(&mut self) -> Option<StoredModel> {
+    /// The model, if the last ask learned it anew.
+    fn new_model(&mut self) -> Option<Box<Model>> {
         let model = self.optimizer.model()?;
         if self.learned_at == Some(model.observations) {
             return None;
         }
         self.learned_at = Some(model.observations);
-        Some(StoredModel { trial: self.trial, model: model.clone() })
+        Some(Box::new(model.clone()))
     }
 
     /// Runs one trial.
     pub fn step(&mut self) -> Result<Step> {
-        self.step_storing(|_| Ok(()))
-    }
-
-    /// Runs one trial; `store` gets a newly learned model before the point is evaluated, so that an evaluation that never
-    /// returns does not cost the model.
-    pub fn step_storing(&mut self, store: impl FnOnce(&StoredModel) -> Result<()>) -> Result<Step> {
         let begin = Instant::now();
         let mut timing = Timing::default();
         let initial = self.design.get(self.trial as usize).cloned();
@@ -162,22 +153,18 @@ impl<'a> RunInProgress<'a> {
                 }
             }
         };
-        let learned = self.new_model().map(|stored| {
-            let edges = stored.model.forest.edges();
+        let model = self.new_model();
+        let learned = model.as_deref().map(|model| {
+            let edges = model.forest.edges();
             self.score = self.truth.as_deref().map(|truth| edge_score(edges, truth));
-            let frequency = |edge: &Edge| {
-                let known = stored.model.edge_frequencies.iter().find(|(seen, _)| seen == edge);
-                (*edge, known.map_or(1.0, |(_, share)| *share))
-            };
-            let learned = LearnedGraph {
-                edges: edges.iter().map(frequency).collect(),
-                log_likelihood: stored.model.log_likelihood,
-            };
-            (stored, learned)
+            let frequencies: HashMap<Edge, f64> = model.edge_frequencies.iter().copied().collect();
+            // An edge that no sample had was there from the beginning.
+            let share = |&edge: &Edge| (edge, frequencies.get(&edge).copied().unwrap_or(1.0));
+            LearnedGraph {
+                edges: edges.iter().map(share).collect(),
+                log_likelihood: model.log_likelihood,
+            }
         });
-        if let Some((stored, _)) = &learned {
-            store(stored)?;
-        }
 
         let values = self.problem.space().decode(&point)?;
         let evaluation = Instant::now();
@@ -222,7 +209,8 @@ impl<'a> RunInProgress<'a> {
             regret,
             score: self.score,
             cost: self.cost_before + self.optimizer.evaluations() as u64,
-            learned: learned.map(|(_, graph)| graph),
+            learned,
+            model,
             timing,
         };
         self.trial += 1;
@@ -237,9 +225,11 @@ impl<'a> RunInProgress<'a> {
 
 /// What `work` gives, its seconds by the clock, and its seconds of processor time over all threads of the present pool.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64, f64) {
-    let (clock, cpu) = (Instant::now(), cpu_seconds());
+    let cpu = cpu_seconds();
+    let clock = Instant::now();
     let done = work();
-    (done, clock.elapsed().as_secs_f64(), (cpu_seconds() - cpu).max(0.0))
+    let seconds = clock.elapsed().as_secs_f64();
+    (done, seconds, (cpu_seconds() - cpu).max(0.0))
 }
 
 /// Processor time of all threads of the present pool, or of this thread outside of a pool.

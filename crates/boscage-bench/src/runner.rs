@@ -18,9 +18,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, Run};
 use crate::problem::Problem;
-use crate::results::{
-    Line, Machine, SCHEMA, Start, StoredModel, TrialRecord, model_path, parse_run, run_path,
-};
+use crate::results::{Line, Machine, SCHEMA, Start, TrialRecord, parse_run, run_path};
 use crate::run::{RunInProgress, Step};
 
 /// How a plan is run. None of it changes results.
@@ -207,7 +205,12 @@ fn run_one(
                 );
                 return Err(Error::results(path, reason));
             }
-            progress.resume(&stored.trials, read_model(path, trials)?)?;
+            let edges = problem.graph().map(|graph| graph.edges());
+            if stored.start.true_edges.as_deref() != edges {
+                let reason = "the graph of the problem has changed since this run was begun; choose another folder for the new results, or delete this one";
+                return Err(Error::results(path, reason));
+            }
+            progress.resume(&stored.trials)?;
         }
         None => {
             let start = start_of(plan, run, problem.as_ref());
@@ -219,8 +222,7 @@ fn run_one(
         if stop.load(Ordering::Relaxed) {
             return Ok(Ended::Stopped);
         }
-        let store = |model: &StoredModel| replace(&model_path(path), model);
-        match progress.step_storing(store)? {
+        match progress.step()? {
             Step::Trial(record) => {
                 let begin = Instant::now();
                 let line = Line::Trial(record);
@@ -269,36 +271,8 @@ fn append(file: &mut File, path: &Path, line: &impl Serialize) -> Result<()> {
     file.write_all(&bytes).map_err(Error::file(path, "writing"))
 }
 
-/// Replaces a whole file: a reader sees the old one or the new one.
-fn replace(path: &Path, content: &impl Serialize) -> Result<()> {
-    let temporary = path.with_extension("new");
-    std::fs::write(&temporary, to_json(path, content)?)
-        .map_err(Error::file(&temporary, "writing"))?;
-    std::fs::rename(&temporary, path).map_err(Error::file(path, "replacing"))
-}
-
 fn to_json(path: &Path, content: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(content).map_err(|error| Error::results(path, error.to_string()))
-}
-
-/// The model of a run that has this many trials, if it has one.
-fn read_model(path: &Path, trials: u64) -> Result<Option<StoredModel>> {
-    let path = model_path(path);
-    let text = match std::fs::read(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(Error::file(&path, "reading"))?,
-    };
-    let stored: StoredModel = serde_json::from_slice(&text).map_err(|error| {
-        Error::results(&path, format!("{error}; delete the run's files to run it again"))
-    })?;
-    if stored.trial > trials {
-        let reason = format!(
-            "the model belongs to trial {}, but the run has only {trials} trials; delete the run's files to run it again",
-            stored.trial
-        );
-        return Err(Error::results(&path, reason));
-    }
-    Ok(Some(stored))
 }
 
 /// Whether a run has all its trials or ended before. Looks at line ends only: results can be large.

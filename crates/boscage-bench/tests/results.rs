@@ -103,7 +103,7 @@ fn folders_are_read_in_order_and_other_files_are_left_alone() {
         .into();
     store(out, &runs);
     std::fs::write(out.join("sessions.jsonl"), "gibberish\n").unwrap();
-    std::fs::write(out.join("a/m/seed-0009.model.json"), "gibberish\n").unwrap();
+    std::fs::write(out.join("a/m/seed-0009.notes.json"), "gibberish\n").unwrap();
     std::fs::write(out.join("a/m/seed-0011.jsonl"), "{\"line\":").unwrap();
     let read = read_runs(out).unwrap();
     let found: Vec<_> = read

@@ -1,5 +1,7 @@
 //! The runner: what it stores, what it repeats, what it survives.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -230,32 +232,55 @@ fn stopped_after_any_trial_and_continued_it_stores_the_same() {
 }
 
 #[test]
-fn a_torn_line_and_a_model_without_its_trial_are_mended() {
+fn a_file_cut_off_anywhere_is_mended() {
     let plan = bowls(&Arc::default());
     let whole = tempfile::tempdir().unwrap();
     run(&plan, whole.path());
     let expected = stored(whole.path());
     let path = run_path(whole.path(), "bowl", "paper", 3);
     let text = std::fs::read(&path).unwrap();
-    let run_before = read_run(&path).unwrap().unwrap();
-    let learned = run_before.trials.iter().rposition(|trial| trial.learned.is_some()).unwrap();
+    let before = read_run(&path).unwrap().unwrap();
+    let learned = before.trials.iter().rposition(|trial| trial.learned.is_some()).unwrap();
     let ends: Vec<usize> = (0..text.len()).filter(|&k| text[k] == b'\n').map(|k| k + 1).collect();
-    // The model file is that of the last learning step, so every cut after the trial before it is one that a killed process
-    // can leave. Line 0 is the start: trial k is line k + 1.
-    let model_stored = ends[learned];
-    let cuts =
-        [model_stored, model_stored + 1, model_stored + 40, ends[learned + 2] + 7, text.len() - 1];
+    // Nothing, half of the first line, in the initial design, before, in and after the trial that learned, in the last line.
+    // Line 0 is the start: trial k is line k + 1.
+    let cuts = [
+        0,
+        ends[0] / 2,
+        ends[0],
+        ends[2] + 9,
+        ends[learned],
+        ends[learned] + 40,
+        ends[learned + 1],
+        ends[learned + 2] + 7,
+        text.len() - 1,
+    ];
     for cut in cuts {
         std::fs::write(&path, &text[..cut]).unwrap();
-        assert!(read_run(&path).unwrap().is_some(), "readers ignore a torn line");
+        assert_eq!(
+            read_run(&path).unwrap().is_some(),
+            cut >= ends[0],
+            "readers ignore a torn line"
+        );
         let summary = run(&plan, whole.path());
         assert_eq!((summary.finished, summary.already_done), (1, 5), "cut at {cut}");
         assert_eq!(stored(whole.path()), expected, "cut at {cut}");
     }
-    // Cut before the model's trial: the model is from the future, which is said and not guessed at.
-    std::fs::write(&path, &text[..ends[2]]).unwrap();
-    let message = run(&plan, whole.path()).failed[0].1.to_string();
-    assert!(message.contains("delete the run's files"), "{message}");
+}
+
+#[test]
+fn a_run_on_another_graph_is_not_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut plan = scripted(&[0.2, 0.1, 0.3]);
+    plan.trials = 2;
+    run(&plan, folder.path());
+    plan.trials = 3;
+    plan.problems = vec![planned("line", |_| {
+        let space = Space::unit_cube(3).unwrap();
+        Box::new(Slope { space, optimum: optimum(10.0, 1.0), graph: Graph::empty(3) })
+    })];
+    let message = run(&plan, folder.path()).failed[0].1.to_string();
+    assert!(message.contains("the graph of the problem has changed"), "{message}");
 }
 
 #[test]

@@ -92,6 +92,7 @@ fn write_run(
                 0
             },
             learned,
+            model: None,
             timing: Timing { ask_seconds: 0.01, resident_bytes: 1 << 24, ..Timing::default() },
         })));
     }

@@ -72,6 +72,7 @@ pub(crate) fn push(run: &mut RunResult, best: f64, cost: u64) {
         score: None,
         cost,
         learned: None,
+        model: None,
         timing: Timing { ask_seconds: 1e-7, resident_bytes: 1 << 20, ..Timing::default() },
     });
 }

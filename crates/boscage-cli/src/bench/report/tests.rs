@@ -34,6 +34,7 @@ fn run(method: &str, seed: u64, values: &[Option<f64>]) -> RunResult {
             score: None,
             cost: 0,
             learned: None,
+            model: None,
             timing: Timing::default(),
         }
     });
