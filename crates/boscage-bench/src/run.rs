@@ -5,6 +5,8 @@
 //! Cost beside asks, tells and evaluations: some ten microseconds a trial, mostly for asking the system for time and memory.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::time::Instant;
 
 use boscage::graph::{Edge, EdgeScore, edge_score};
@@ -75,6 +77,7 @@ pub struct RunInProgress<'a> {
     score: Option<EdgeScore>,
     /// Seconds that whoever stores the trials spent since the last step.
     storing_seconds: f64,
+    memory: Memory,
 }
 
 impl<'a> RunInProgress<'a> {
@@ -97,6 +100,7 @@ impl<'a> RunInProgress<'a> {
             learned_at: None,
             score: None,
             storing_seconds: 0.0,
+            memory: Memory::new(),
         }
     }
 
@@ -194,7 +198,7 @@ impl<'a> RunInProgress<'a> {
             .optimum()
             .zip(self.best)
             .map(|(optimum, best)| goal.sign() * (optimum.value - best));
-        timing.resident_bytes = resident_bytes();
+        timing.resident_bytes = self.memory.resident_bytes();
         let known = timing.ask_seconds + timing.tell_seconds + timing.evaluation_seconds;
         timing.overhead_seconds = (begin.elapsed().as_secs_f64() - known).max(0.0)
             + std::mem::take(&mut self.storing_seconds);
@@ -246,10 +250,31 @@ fn thread_cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Resident memory of this process, or 0 where the system does not tell.
-fn resident_bytes() -> u64 {
-    let pages = std::fs::read_to_string("/proc/self/statm")
-        .ok()
-        .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
+/// Tells the resident memory of this process. The file of the system stays open, since opening it is what takes time.
+struct Memory {
+    file: Option<File>,
+    page_size: u64,
+}
+
+impl Memory {
+    fn new() -> Self {
+        let file = File::open("/proc/self/statm").ok();
+        Self { file, page_size: rustix::param::page_size() as u64 }
+    }
+
+    /// Resident bytes, or 0 where the system does not tell.
+    fn resident_bytes(&mut self) -> u64 {
+        let mut text = [0_u8; 64];
+        let pages = self.file.as_mut().and_then(|file| {
+            file.rewind().ok()?;
+            let length = file.read(&mut text).ok()?;
+            std::str::from_utf8(&text[..length])
+                .ok()?
+                .split_whitespace()
+                .nth(1)?
+                .parse::<u64>()
+                .ok()
+        });
+        pages.unwrap_or(0) * self.page_size
+    }
 }
