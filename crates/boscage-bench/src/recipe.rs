@@ -7,7 +7,7 @@
 //! name = "star25"
 //! title = "Star-25"
 //! seeds = 25                  # 0 to 24; or a list, [0, 3]; or { first = 10, count = 5 }
-//! trials = 1000               # points chosen after the initial design
+//! trials = 990                # points chosen after the initial design
 //! initial_points = 10
 //!
 //! [problems.star]             # a label, used for folders and legends
@@ -46,6 +46,9 @@ const INITIAL_POINTS: u64 = 10;
 
 /// The most seeds of an experiment, and the most variants of one problem or method: more is a slip.
 const MOST: u64 = 10_000;
+
+/// The most trials of a run and the most points of an initial design: more is a slip.
+const MOST_TRIALS: u64 = 1_000_000;
 
 /// The recipes that come with the program, by name.
 const EMBEDDED: [(&str, &str); 11] = [
@@ -264,6 +267,14 @@ impl Recipe {
             outline.trials = trials;
         }
         outline.initial_points = overrides.initial_points.unwrap_or(outline.initial_points);
+        for (key, number) in
+            [("trials", outline.trials), ("initial_points", outline.initial_points)]
+        {
+            if number > MOST_TRIALS {
+                let reason = format!("{number} are too many; at most {MOST_TRIALS} can be run");
+                return Err(self.error(key, reason));
+            }
+        }
 
         let [kept_problems, kept_methods] = kept;
         let profile = overrides.profile.as_deref().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Results on disk: one file of JSON lines for each run, readable by any program.
 //!
 //! ```text
-//! OUT/sessions.jsonl                    one line for each time the runner was started: version, machine, command, time
+//! OUT/sessions.jsonl                    one line for each time the runner was started: what was planned, version, machine, time
 //! OUT/PROBLEM/METHOD/seed-0003.jsonl    a start line, then one line for each trial, in order
 //! ```
 //!
@@ -55,6 +55,8 @@ pub struct Start {
     pub seed: u64,
     /// Points of the initial design, the same for all methods of a seed.
     pub initial_points: u64,
+    /// Trials that the run was to have when it was begun, the initial design included.
+    pub trials: u64,
     /// Number of parameters.
     pub dimension: usize,
     /// What is sought.
@@ -67,6 +69,8 @@ pub struct Start {
     pub true_edges: Option<Vec<Edge>>,
     /// Version of boscage that began the run.
     pub version: String,
+    /// Commit of boscage that began the run, if it was built from a repository.
+    pub commit: Option<String>,
     /// The machine that began the run.
     pub machine: Machine,
     /// When the run began, in seconds since 1970.

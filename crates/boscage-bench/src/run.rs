@@ -10,7 +10,7 @@ use std::io::{Read, Seek};
 use std::time::Instant;
 
 use boscage::graph::{Edge, EdgeScore, edge_score};
-use boscage::stream::Purpose;
+use boscage::stream::{Generator, Purpose};
 use boscage::{Model, Optimizer, Point, Space, Stream};
 use rand::RngExt;
 
@@ -27,9 +27,13 @@ pub fn initial_design(space: &Space, seed: u64, points: u64) -> Vec<Point> {
 
 /// The noise of a trial, the same for every method of this seed: a standard normal number.
 pub fn noise(seed: u64, trial: u64) -> f64 {
-    let mut rng = Stream::new(seed, trial).generator(Purpose::Noise);
-    let (u, v): (f64, f64) = (rng.random(), rng.random());
-    (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    normal(1.0, &mut Stream::new(seed, trial).generator(Purpose::Noise))
+}
+
+/// A normal number with this standard deviation, by Box and Muller. Stored results depend on the order of the factors.
+pub(crate) fn normal(std: f64, rng: &mut Generator) -> f64 {
+    let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+    std * (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
 /// What one step of a run gave.

@@ -253,12 +253,14 @@ fn start_of(plan: &Plan, run: &Run<'_>, problem: &dyn Problem) -> Start {
         method_settings: run.method.settings.clone(),
         seed: run.seed,
         initial_points: plan.initial_points,
+        trials: plan.trials_in_run(),
         dimension: problem.space().dimension(),
         goal: problem.goal(),
         noise_std: problem.noise_std(),
         optimum: problem.optimum().cloned(),
         true_edges: problem.graph().map(|graph| graph.edges().to_vec()),
         version: env!("CARGO_PKG_VERSION").to_string(),
+        commit: option_env!("BOSCAGE_COMMIT").map(str::to_string),
         machine: machine(),
         started: now(),
     }
@@ -319,7 +321,7 @@ fn check_unchanged(plan: &Plan, run: &Run<'_>, path: &Path) -> Result<()> {
 }
 
 /// The first difference between two settings, in words.
-fn difference(stored: &Value, now: &Value) -> Option<String> {
+pub(crate) fn difference(stored: &Value, now: &Value) -> Option<String> {
     match (stored, now) {
         (Value::Object(stored), Value::Object(now)) => {
             let keys = stored.keys().chain(now.keys().filter(|key| !stored.contains_key(*key)));
@@ -382,6 +384,7 @@ fn log_session(plan: &Plan, options: &RunnerOptions, open: usize) -> Result<()> 
         "jobs": options.jobs,
         "threads": options.threads,
         "version": env!("CARGO_PKG_VERSION"),
+        "commit": option_env!("BOSCAGE_COMMIT"),
         "machine": machine(),
         "started": now(),
     });

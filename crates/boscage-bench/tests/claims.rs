@@ -5,6 +5,7 @@
 mod synthetic;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use boscage_bench::Goal;
 use boscage_bench::claims::{
@@ -12,7 +13,7 @@ use boscage_bench::claims::{
     numbers,
 };
 use boscage_bench::recipe::{Overrides, Recipe};
-use boscage_bench::results::RunResult;
+use boscage_bench::results::{RunResult, run_path};
 use boscage_bench::statistics::{RESAMPLES, Statistic, bootstrap_interval};
 use synthetic::{INITIAL, learn, push, run, run_with, store};
 
@@ -183,7 +184,6 @@ fn early_and_late_are_read_at_their_trials() {
     // The last point is the end, not early.
     assert_eq!(after(4), None);
     assert_eq!(estimate(Quantity::FinalRegret { a: TREE, b: "random" }), Some(-1.0));
-    assert_eq!(estimate(Quantity::CaughtUp { a: TREE, b: "random", points: 2 }), Some(3.0));
     assert_eq!(INITIAL, 2);
 }
 
@@ -289,18 +289,34 @@ fn the_exponent_of_the_cost_by_hand() {
     assert_eq!(only(&two, all(Quantity::CostExponent { a: TREE }, 1.5)).estimate, None);
 }
 
+/// Gives made-up runs the settings that star25 has.
+fn of_star25(mut runs: Vec<RunResult>) -> Vec<RunResult> {
+    let outline = Recipe::embedded("star25").unwrap().outline(&Overrides::default()).unwrap();
+    let spec = serde_json::to_value(&outline.problems[0].spec).unwrap();
+    for run in &mut runs {
+        let method =
+            outline.methods.iter().find(|method| method.label == run.start.method).unwrap();
+        run.start.problem = "star25".to_string();
+        run.path = run_path(Path::new(""), "star25", &run.start.method, run.start.seed);
+        run.start.problem_settings = spec.clone();
+        run.start.method_settings = serde_json::to_value(&method.method).unwrap();
+    }
+    runs
+}
+
 #[test]
-fn the_folder_with_more_seeds_is_used() {
+fn the_folder_that_says_most_is_used() {
     let results = tempfile::tempdir().unwrap();
-    let claim = regret_below_random();
-    let runs =
-        |n: usize| [ending_at(TREE, &[0.0; 8][..n]), ending_at("random", &NOISE[..n])].concat();
+    let claim = Claim { problem: Some("star25"), ..regret_below_random() };
+    let runs = |n: usize| {
+        of_star25([ending_at(TREE, &[0.0; 8][..n]), ending_at("random", &NOISE[..n])].concat())
+    };
     let judged = |profile| {
         judge_all(std::slice::from_ref(&claim), results.path(), profile).unwrap().remove(0)
     };
     assert!(matches!(judged(None).verdict, Verdict::NoData { .. }));
     // A folder that has no results yet is no error.
-    std::fs::create_dir_all(results.path().join("star25/p/m")).unwrap();
+    std::fs::create_dir_all(results.path().join("star25/star25/m")).unwrap();
     assert!(matches!(judged(None).verdict, Verdict::NoData { .. }));
 
     store(&results.path().join("star25-quick"), &runs(5));
@@ -308,14 +324,68 @@ fn the_folder_with_more_seeds_is_used() {
     store(&results.path().join("star25-other"), &runs(8));
     assert_eq!(judged(Some("quick")).values.len(), 8);
     assert_eq!(judged(Some("quick")).folder, Some(results.path().join("star25")));
+    // Longer runs say more than more of them, as long as they are enough.
+    let longer = |n: usize| {
+        let mut runs = runs(n);
+        runs.iter_mut().for_each(|run| push(run, 0.0, 20));
+        runs
+    };
+    store(&results.path().join("star25-quick"), &longer(5));
+    assert_eq!(judged(Some("quick")).values.len(), 5);
+    store(&results.path().join("star25-quick"), &runs(5));
     std::fs::remove_dir_all(results.path().join("star25")).unwrap();
     assert_eq!(judged(Some("quick")).values.len(), 5);
     assert_eq!(judged(None).values.len(), 0);
     // Results that cannot be read are an error, not missing data.
-    std::fs::write(results.path().join("star25-quick/p/random/seed-0000.jsonl"), "gibberish\n")
-        .unwrap();
+    std::fs::write(
+        results.path().join("star25-quick/star25/random/seed-0000.jsonl"),
+        "gibberish\n",
+    )
+    .unwrap();
     let error = judge_all(std::slice::from_ref(&claim), results.path(), Some("quick")).unwrap_err();
     assert!(error.to_string().contains("line 1"), "{error}");
+}
+
+#[test]
+fn results_of_changed_settings_do_not_speak_for_a_claim() {
+    let results = tempfile::tempdir().unwrap();
+    let claim = Claim { problem: Some("star25"), ..regret_below_random() };
+    let mut runs = of_star25([ending_at(TREE, &[0.0; 5]), ending_at("random", &[1.0; 5])].concat());
+    runs[3].start.problem_settings["levels"] = 3.into();
+    store(&results.path().join("star25"), &runs);
+    let error = judge_all(std::slice::from_ref(&claim), results.path(), None).unwrap_err();
+    assert!(error.to_string().contains("levels: 3 then, 51 now"), "{error}");
+}
+
+#[test]
+fn an_unfinished_experiment_decides_nothing() {
+    let mut runs = [ending_at(TREE, &[0.0; 5]), ending_at("random", &NOISE[..5])].concat();
+    assert_eq!(judge(&regret_below_random(), &runs, None).verdict, Verdict::Holds);
+    runs.iter_mut().for_each(|run| run.start.trials = 4);
+    let outcome = judge(&regret_below_random(), &runs, None);
+    assert!(matches!(outcome.verdict, Verdict::NoData { .. }), "{:?}", outcome.verdict);
+    assert_eq!(outcome.skipped, 5);
+}
+
+#[test]
+fn the_total_cost_is_that_of_the_largest_common_problem() {
+    let series = |method: &str, costs: &[(&str, usize, u64)]| -> Vec<RunResult> {
+        let mut runs = Vec::new();
+        for seed in 0..5 {
+            for &(problem, dimension, cost) in costs {
+                let mut run = run_with(problem, method, seed, [(1.0, 1), (1.0, cost)]);
+                run.start.dimension = dimension;
+                runs.push(run);
+            }
+        }
+        runs
+    };
+    let tree = series(TREE, &[("g-4", 4, 10), ("g-9", 9, 20), ("g-16", 16, 50)]);
+    let other = series("overlap", &[("g-4", 4, 10), ("g-9", 9, 100)]);
+    let quantity = Quantity::TotalCost { a: TREE, b: "overlap" };
+    let claim = Claim { problem: None, ..claim(quantity, Expectation::Above(1.0)) };
+    let estimate = judge(&claim, &[tree, other].concat(), None).estimate.unwrap();
+    assert!((estimate - 5.0).abs() < 1e-9, "{estimate}");
 }
 
 #[test]
@@ -339,9 +409,7 @@ fn every_claim_is_about_something_that_a_recipe_runs() {
                     assert!(known, "{} needs {method}", claim.id);
                 }
             }
-            if let Quantity::RegretAfter { points, .. } | Quantity::CaughtUp { points, .. } =
-                claim.quantity
-            {
+            if let Quantity::RegretAfter { points, .. } = claim.quantity {
                 assert!(outline.trials > points, "{}: {} trials", claim.id, outline.trials);
             }
         }

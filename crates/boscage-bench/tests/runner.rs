@@ -124,6 +124,9 @@ fn stored(out: &Path) -> BTreeMap<PathBuf, Vec<serde_json::Value>> {
             let object = line.as_object_mut().unwrap();
             object.remove("timing");
             object.remove("started");
+            if object["line"] == "start" {
+                object.remove("trials");
+            }
             line
         });
         all.insert(run.path.strip_prefix(out).unwrap().to_path_buf(), lines.collect());

@@ -44,6 +44,7 @@ fn write_run(
         method_settings: serde_json::json!({ "text": "<script>alert(1)</script> & \"quotes\"" }),
         seed,
         initial_points: INITIAL,
+        trials: 0,
         dimension,
         goal: Goal::Maximize,
         noise_std: 0.1,
@@ -54,6 +55,7 @@ fn write_run(
         }),
         true_edges: Some(truth.clone()),
         version: "0.1.0".to_string(),
+        commit: None,
         machine: Machine { system: "a system".to_string(), processor: None, cores: 2 },
         started: 1.79e9,
     }))];

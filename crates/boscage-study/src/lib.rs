@@ -10,4 +10,5 @@ pub mod program;
 
 pub use error::{Error, Result};
 pub use method::{MethodChoice, SettingDescription, describe};
+pub use process::kill_running_programs;
 pub use program::{Context, FileFormat, Program, ResultRule};

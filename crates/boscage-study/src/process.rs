@@ -3,6 +3,9 @@
 //! The program leads a process group of its own, so that one signal reaches all its children. A child that leaves the
 //! group (`setsid`) is out of reach; it can hold nothing up, because the pipes are given up soon after the program's end.
 //!
+//! A group of its own also means that Ctrl-C in a terminal does not reach the program. So the groups that are alive are kept
+//! in one list of this process, for [`kill_running_programs`].
+//!
 //! Cost: three threads a run; with a limit on CPU time or memory, one look through `/proc` in [`LOOK`].
 
 use std::io::{self, Read};
@@ -80,34 +83,79 @@ pub(crate) struct Ended {
     pub(crate) reached: Option<Reached>,
 }
 
-/// Ends the group and reaps its leader, whatever happens.
+/// The groups whose leader is not reaped yet, so that their numbers belong to nobody else; nothing once this process ends.
+///
+/// It is global because it belongs to the process: whoever ends the process does not know who has started programs.
+static RUNNING: Mutex<Option<Vec<Pid>>> = Mutex::new(Some(Vec::new()));
+
+/// Kills every program that is running, with its children. To be called right before the end of this process.
+///
+/// Whoever waits for one of these programs, or wants to start another one, waits from now on until the process ends: a
+/// program killed in this way must not be taken for one that has failed.
+pub fn kill_running_programs() {
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    for group in running.take().unwrap_or_default() {
+        // It fails only if nobody is left.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Does something with the list of groups while nobody else does. Never returns after [`kill_running_programs`].
+fn with_running<T>(work: impl FnOnce(&mut Vec<Pid>) -> T) -> T {
+    if let Some(groups) = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        return work(groups);
+    }
+    loop {
+        thread::park();
+    }
+}
+
+/// A program and its children. It ends with this value, whatever happens.
 struct Group {
     leader: Child,
     id: Pid,
+    reaped: bool,
 }
 
 impl Group {
+    /// Starts a program. It is in the list from its first moment on.
+    fn start(command: &mut Command) -> io::Result<Self> {
+        with_running(|groups| {
+            let leader = command.process_group(0).spawn()?;
+            let id = Pid::from_child(&leader);
+            groups.push(id);
+            Ok(Self { leader, id, reaped: false })
+        })
+    }
+
     fn signal(&self, signal: Signal) {
         // It fails only if nobody is left.
         let _ = kill_process_group(self.id, signal);
+    }
+
+    /// Kills whoever is left, and reaps the leader.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        if !self.reaped {
+            // Only reaping gives the number away, so it comes last.
+            self.signal(Signal::KILL);
+            with_running(|groups| groups.retain(|&group| group != self.id));
+            self.reaped = true;
+        }
+        self.leader.wait()
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if let Ok(None) = self.leader.try_wait() {
-            self.signal(Signal::KILL);
-            let _ = self.leader.wait();
-        }
+        let _ = self.end();
     }
 }
 
 /// Runs the command to its end, or to a limit: then the group is asked to end (TERM), and killed after [`GRACE`].
 pub(crate) fn run(command: &mut Command, limits: Limits) -> io::Result<Ended> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let begin = Instant::now();
-    let leader = command.spawn()?;
-    let mut group = Group { id: Pid::from_child(&leader), leader };
+    let mut group = Group::start(command)?;
     let stdout = collect(group.leader.stdout.take(), OUTPUT_BYTES)?;
     let stderr = collect(group.leader.stderr.take(), ERROR_BYTES)?;
     let ended = watch(group.id)?;
@@ -143,9 +191,7 @@ pub(crate) fn run(command: &mut Command, limits: Limits) -> io::Result<Ended> {
             deadline = Some(Instant::now() + GRACE);
         }
     }
-    // The leader is not reaped yet, so that its number cannot belong to anybody else.
-    group.signal(Signal::KILL);
-    let status = group.leader.wait()?;
+    let status = group.end()?;
     let give_up = Instant::now() + GRACE;
     Ok(Ended { status, stdout: stdout.finish(give_up), stderr: stderr.finish(give_up), reached })
 }

@@ -25,12 +25,12 @@ use boscage::graph::{Component, Graph};
 use boscage::message_passing::{Grid, msg_passing_discrete};
 use boscage::stream::{Generator, Purpose};
 use boscage::{Parameter, Point, Space, Stream, Value};
-use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::problem::{Certainty, Goal, Optimum, Problem};
 use crate::problems::graphs::GraphShape;
+use crate::run::normal;
 
 /// The largest error of the variance of a drawn function on one axis of its grid, relative to the prior variance. No entry of
 /// a covariance matrix is further off than that, or twice that for an edge. A smaller one would be lost in rounding: φ divides by the
@@ -39,6 +39,9 @@ pub const TOLERANCE: f64 = 1e-10;
 
 /// The most levels of an axis.
 pub const MOST_LEVELS: usize = 1_000;
+
+/// The largest standard deviation of noise.
+const MOST_NOISE: f64 = 1e100;
 
 /// The most numbers that all components may hold together, 512 MiB; also of all tables in the search for the optimum.
 const MOST_NUMBERS: usize = 1 << 26;
@@ -109,7 +112,8 @@ fn paper_noise() -> f64 {
 }
 
 impl AdditiveDraw {
-    /// A draw on this graph with the paper's numbers: 51 levels, lengthscale 0.2, variance 1, noise 0.15.
+    /// A draw on this graph with the numbers of the paper's published experiments: 51 levels, lengthscale 0.2, variance 1 for
+    /// every component, noise 0.15. (The text has 50 levels, and its kernel would give an edge the variance √2.)
     pub fn new(graph: GraphShape) -> Self {
         Self {
             graph,
@@ -217,11 +221,12 @@ impl AdditiveDraw {
     }
 }
 
+/// Refuses noise whose squares, or sums of them, would not be finite.
 pub(super) fn check_noise(noise_std: f64) -> Result<()> {
-    if noise_std >= 0.0 && noise_std.is_finite() {
+    if (0.0..=MOST_NOISE).contains(&noise_std) {
         return Ok(());
     }
-    Err(Error::problem(format!("noise_std = {noise_std} is not a finite number of at least 0")))
+    Err(Error::problem(format!("noise_std = {noise_std} is not between 0 and {MOST_NOISE:e}")))
 }
 
 /// The generator of one part of a problem.
@@ -238,11 +243,7 @@ fn even_levels(count: usize) -> Vec<f64> {
 /// They are drawn so that a smaller rank takes the first of the same numbers: should rounding on another machine lead to
 /// another rank, the function is still the same.
 fn draw_weights(rank: usize, variables: usize, std: f64, rng: &mut Generator) -> Vec<f64> {
-    // Box and Muller.
-    let mut normal = || {
-        let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
-        std * (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-    };
+    let mut normal = || normal(std, rng);
     if variables == 1 {
         return (0..rank).map(|_| normal()).collect();
     }
@@ -626,6 +627,8 @@ pub(super) fn numbers(values: &[Value]) -> Result<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
+    use rand::RngExt;
+
     use super::*;
 
     fn kernel(x: f64, y: f64, lengthscale: f64) -> f64 {

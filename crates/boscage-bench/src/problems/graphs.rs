@@ -359,9 +359,12 @@ fn read_edge_list(path: &Path, vertices: Option<usize>) -> Result<Graph> {
             [] => continue,
             [first, second] => (first, second),
             _ => {
-                let count = words.len();
+                let found = match words.len() {
+                    1 => "there is 1 word".to_string(),
+                    count => format!("there are {count} words"),
+                };
                 return Err(bad(format!(
-                    "there are {count} words, but an edge is two vertex numbers, as in `0 1`"
+                    "{found}, but an edge is two vertex numbers, as in `0 1`"
                 )));
             }
         };

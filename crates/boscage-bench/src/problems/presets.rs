@@ -47,11 +47,14 @@ pub fn presets() -> Vec<Preset> {
                 ..AdditiveDraw::new(GraphShape::Grid { rows: 3, columns: None })
             }),
         },
-        drawn(
-            "ancestry132",
-            "GP draw, a random family tree of 1, 15, 43 and 73 members",
-            GraphShape::Ancestry { generations: four_generations() },
-        ),
+        Preset {
+            name: "ancestry132",
+            summary: "GP draw, a continuous function on a random family tree of 1, 15, 43 and 73 members",
+            spec: ProblemSpec::Additive(AdditiveDraw {
+                domain: DrawDomain::Continuous,
+                ..AdditiveDraw::new(GraphShape::Ancestry { generations: four_generations() })
+            }),
+        },
         drawn(
             "erdos-renyi20",
             "GP draw, a random graph with 2 neighbours on average",

@@ -26,6 +26,7 @@ pub(crate) fn run(problem: &str, method: &str, seed: u64) -> RunResult {
         method_settings: serde_json::json!({ "name": method }),
         seed,
         initial_points: INITIAL,
+        trials: 0,
         dimension: 3,
         goal: Goal::Minimize,
         noise_std: 0.125,
@@ -36,6 +37,7 @@ pub(crate) fn run(problem: &str, method: &str, seed: u64) -> RunResult {
         }),
         true_edges: None,
         version: "0.0.1".to_string(),
+        commit: None,
         machine: Machine { system: "none".to_string(), processor: None, cores: 1 },
         started: 1.5e9,
     };

@@ -132,7 +132,7 @@ fn natural_key(label: &str) -> Vec<(String, u64)> {
 fn problem<'a>(label: &'a str, runs: &Runs<'a>, styles: &[&str]) -> Option<ProblemRuns<'a>> {
     let all = || runs.values().flat_map(BTreeMap::values);
     let start = &all().next()?.start;
-    let longest = all().map(|run| run.trials.len()).max()?;
+    let longest = all().map(|run| run.trials.len().max(run.start.trials as usize)).max()?;
     let seeds: BTreeSet<u64> = all().map(|run| run.start.seed).collect();
     let finished = |run: &RunResult| run.trials.len() == longest;
     let has =
