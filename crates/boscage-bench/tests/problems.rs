@@ -625,7 +625,10 @@ fn settings_of_a_draw_that_make_no_sense_are_refused() {
         (AdditiveDraw { variance: f64::NAN, ..good.clone() }, "variance = NaN"),
         (AdditiveDraw { noise_std: -0.1, ..good.clone() }, "noise_std = -0.1"),
         (AdditiveDraw { noise_std: f64::INFINITY, ..good.clone() }, "noise_std = inf"),
-        (AdditiveDraw { noise_std: 2e100, ..good.clone() }, "is not between 0 and 1e100"),
+        (
+            AdditiveDraw { noise_std: 2e100, ..good.clone() },
+            "noise_std = 2e100 is not between 0 and 1e100",
+        ),
         (AdditiveDraw { graph: GraphShape::Path { vertices: 0 }, ..good.clone() }, "0 vertices"),
         (
             AdditiveDraw {
@@ -979,7 +982,10 @@ fn settings_of_a_formula_that_make_no_sense_are_refused() {
         ),
         (ClosedForm { noise_std: -1.0, ..of(Function::Gaussian) }, "noise_std = -1"),
         (ClosedForm { noise_std: f64::NAN, ..of(Function::Gaussian) }, "noise_std = NaN"),
-        (ClosedForm { noise_std: 2e100, ..of(Function::Gaussian) }, "is not between 0 and 1e100"),
+        (
+            ClosedForm { noise_std: 2e100, ..of(Function::Gaussian) },
+            "noise_std = 2e100 is not between 0 and 1e100",
+        ),
     ] {
         let error = spec.build(0).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -1,6 +1,7 @@
 //! The program `boscage`.
 //!
-//! Exit codes: 0 done, 1 some runs failed, 2 what was asked for makes no sense or cannot be done, 130 stopped by Ctrl-C.
+//! Exit codes: 0 done, 1 some runs failed, 2 what was asked for makes no sense or cannot be done, 130 stopped by Ctrl-C
+//! or another signal to end.
 
 mod bench;
 

@@ -126,6 +126,13 @@ fn wrong_types() {
 fn values_that_make_no_sense() {
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", "preset = \"star25\"\nlevels = 1")), @"error: mine.toml: problems.star: levels = 1 is not between 2 and 1000");
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", "preset = \"star25\"\nlengthscale = inf")), @"error: mine.toml: problems.star.lengthscale: the number inf cannot be used here");
+    for place in ["preset = \"star25\"", "preset = \"hartmann6\""] {
+        let noisy = changed("preset = \"star25\"", &format!("{place}\nnoise_std = 1e300"));
+        assert_eq!(
+            refusal(&noisy),
+            "error: mine.toml: problems.star: noise_std = 1e300 is not between 0 and 1e100\n"
+        );
+    }
     insta::assert_snapshot!(
         refusal(&changed("[methods.tree]", "[methods.tree]\nsettings.lengthscale = -1.0")), @"error: mine.toml: methods.tree: setting `lengthscale` is -1: it must be positive and finite");
     insta::assert_snapshot!(
@@ -196,4 +203,14 @@ fn settings_on_the_command_line() {
 
     For more information, try '--help'.
     "###);
+}
+
+#[test]
+fn claims() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal =
+        |arguments: &[&str]| refusal_in(folder.path(), &[&["bench", "claims"], arguments].concat());
+    insta::assert_snapshot!(refusal(&["--profile", "quikc"]), @r#"error: no recipe has a profile "quikc"; did you mean "quick"? known are full, quick, smoke"#);
+    insta::assert_snapshot!(refusal(&["--run", "--profile", "quikc"]), @r#"error: no recipe has a profile "quikc"; did you mean "quick"? known are full, quick, smoke"#);
+    insta::assert_snapshot!(refusal(&["--results", "nowhere"]), @"error: there is no folder nowhere; make results by --run, or name their folder by --results");
 }

@@ -38,6 +38,10 @@ fn version_and_help() {
         let help = anywhere(&[command, &["--help"]].concat());
         assert!(help.contains("Examples:"), "{command:?}: {help}");
     }
+    // Lines may be broken anywhere.
+    let help = anywhere(&["bench", "run", "--help"]);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("An external program is executed once"), "{help}");
 }
 
 #[test]
@@ -112,7 +116,10 @@ fn every_recipe_is_listed_and_plans_with_every_profile() {
         let recipe = Recipe::embedded(name).unwrap();
         assert_eq!(recipe.profiles(), ["quick", "smoke"], "{name}");
         let whole = recipe.plan(&Overrides::default()).unwrap();
-        assert_eq!((whole.name.as_str(), whole.seeds.len(), whole.trials), (*name, 25, 1000));
+        assert_eq!(
+            (whole.name.as_str(), whole.seeds.len(), whole.trials_in_run()),
+            (*name, 25, 1000)
+        );
         for profile in recipe.profiles() {
             let smaller =
                 recipe.plan(&Overrides { profile: Some(profile), ..Overrides::default() }).unwrap();

@@ -226,7 +226,7 @@ pub(super) fn check_noise(noise_std: f64) -> Result<()> {
     if (0.0..=MOST_NOISE).contains(&noise_std) {
         return Ok(());
     }
-    Err(Error::problem(format!("noise_std = {noise_std} is not between 0 and {MOST_NOISE:e}")))
+    Err(Error::problem(format!("noise_std = {noise_std:?} is not between 0 and {MOST_NOISE:e}")))
 }
 
 /// The generator of one part of a problem.

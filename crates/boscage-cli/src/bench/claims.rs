@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use boscage_bench::RunnerOptions;
 use boscage_bench::claims::{
     Claim, LEAST_SEEDS, Outcome, Section, Verdict, claims, judge_all, markdown, numbers, remarks,
     results_folder,
 };
-use boscage_bench::recipe::{Overrides, Recipe};
-use boscage_bench::{Event, RunnerOptions, run_plan};
+use boscage_bench::recipe::{Overrides, Recipe, choices, embedded};
 use clap::Args;
 
+use super::interrupt::{Interrupts, STOPPED};
 use super::list::{table, text};
-use super::progress::Progress;
+use super::run::{count, run_shown};
 
 /// Test the claims of the paper on results: each holds, does not hold, or is undecided at this sample size.
 ///
@@ -54,12 +54,27 @@ const EXAMPLES: &str = "Examples:
   boscage bench claims --markdown claims.md";
 
 /// Judges the claims and prints the verdicts.
-pub(crate) fn run(args: &ClaimsArgs) -> anyhow::Result<()> {
+pub(crate) fn run(args: &ClaimsArgs) -> anyhow::Result<ExitCode> {
     let claims = chosen(&args.names)?;
     let profile = Some(args.profile.as_str()).filter(|profile| *profile != "full");
+    if let Some(profile) = profile {
+        check_profile(profile)?;
+    }
+    if !args.run && !args.results.is_dir() {
+        bail!(
+            "there is no folder {}; make results by --run, or name their folder by --results",
+            args.results.display()
+        );
+    }
     let mut outcomes = judge_all(&claims, &args.results, profile)?;
+    let mut code = ExitCode::SUCCESS;
     if args.run {
-        run_missing(args, profile, &outcomes)?;
+        match run_missing(args, profile, &outcomes)? {
+            Ran::Stopped => return Ok(ExitCode::from(STOPPED)),
+            // What there is is judged all the same.
+            Ran::WithFailures => code = ExitCode::from(1),
+            Ran::All => {}
+        }
         outcomes = judge_all(&claims, &args.results, profile)?;
     }
     if let Some(path) = &args.markdown {
@@ -70,9 +85,22 @@ pub(crate) fn run(args: &ClaimsArgs) -> anyhow::Result<()> {
     if args.json {
         serde_json::to_writer_pretty(&mut out, &outcomes)?;
         writeln!(out)?;
-        return Ok(());
+    } else {
+        write_tables(&mut out, &outcomes)?;
     }
-    write_tables(&mut out, &outcomes)
+    Ok(code)
+}
+
+/// Refuses a profile that no recipe has.
+fn check_profile(profile: &str) -> anyhow::Result<()> {
+    let mut known = BTreeSet::from(["full".to_string()]);
+    for (recipe, _) in embedded() {
+        known.extend(Recipe::embedded(recipe)?.profiles());
+    }
+    if !known.contains(profile) {
+        bail!("no recipe has a profile {profile:?}{}", choices(profile, known));
+    }
+    Ok(())
 }
 
 fn chosen(names: &[String]) -> anyhow::Result<Vec<Claim>> {
@@ -156,20 +184,21 @@ fn missing(outcomes: &[Outcome]) -> BTreeSet<&'static str> {
     outcomes.iter().filter(lacks).map(|outcome| outcome.claim.recipe).collect()
 }
 
+/// How it went.
+enum Ran {
+    All,
+    WithFailures,
+    Stopped,
+}
+
 fn run_missing(
     args: &ClaimsArgs,
     profile: Option<&str>,
     outcomes: &[Outcome],
-) -> anyhow::Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = stop.clone();
-    ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::SeqCst) {
-            std::process::exit(130);
-        }
-    })
-    .context("Ctrl-C cannot be caught")?;
+) -> anyhow::Result<Ran> {
+    let interrupts = Interrupts::catch()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut ran = Ran::All;
     for recipe in missing(outcomes) {
         let overrides = Overrides { profile: profile.map(str::to_string), ..Overrides::default() };
         let plan = Recipe::embedded(recipe)?.plan(&overrides)?;
@@ -178,18 +207,24 @@ fn run_missing(
             jobs: args.jobs.map_or(cores, usize::from),
             threads: 1,
         };
-        let progress = Progress::new(&plan, options.jobs, false);
-        let summary =
-            run_plan(&plan, &options, &stop, &|event: Event<'_>| progress.observe(&event));
-        progress.clear();
-        let summary = summary?;
+        let summary = run_shown(&plan, &options, false, &interrupts)?;
+        let mut stderr = std::io::stderr().lock();
         if summary.stopped {
-            bail!("stopped; the same command goes on from here");
+            let results = args.results.display();
+            writeln!(
+                stderr,
+                "stopped; what is complete is in {results}, and the same command goes on from there"
+            )?;
+            return Ok(Ran::Stopped);
         }
-        if let Some((_, error)) = summary.failed.first() {
-            let failed = summary.failed.len();
-            writeln!(std::io::stderr(), "{recipe}: {failed} runs failed; the first one: {error}")?;
+        if !summary.failed.is_empty() {
+            let (failed, runs) = (summary.failed.len(), count(plan.runs().len(), "run"));
+            writeln!(
+                stderr,
+                "{recipe}: {failed} of {runs} failed; the same command tries them again"
+            )?;
+            ran = Ran::WithFailures;
         }
     }
-    Ok(())
+    Ok(ran)
 }

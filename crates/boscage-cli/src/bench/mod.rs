@@ -2,6 +2,7 @@
 
 mod claims;
 mod export;
+mod interrupt;
 mod list;
 mod progress;
 mod report;
@@ -53,6 +54,6 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Run(args) => run::run(args),
         BenchCommand::Report(args) => report::run(args).map(|()| ExitCode::SUCCESS),
         BenchCommand::Export(args) => export::run(args).map(|()| ExitCode::SUCCESS),
-        BenchCommand::Claims(args) => claims::run(args).map(|()| ExitCode::SUCCESS),
+        BenchCommand::Claims(args) => claims::run(args),
     }
 }

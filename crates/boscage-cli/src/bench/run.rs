@@ -4,15 +4,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use boscage_bench::estimate::{PairEstimate, estimate};
 use boscage_bench::recipe::{Overrides, Recipe, Seeds};
-use boscage_bench::{Plan, RunnerOptions, run_plan};
+use boscage_bench::{Plan, RunnerOptions, Summary, run_plan};
 use clap::Args;
 
+use super::interrupt::{Interrupts, STOPPED, end_at_first_interrupt};
 use super::list::{table, text};
 use super::progress::{Progress, duration};
 
@@ -55,7 +55,7 @@ pub(crate) struct RunArgs {
     /// Set anything in the recipe, such as problems.star25.levels=21; can be repeated.
     #[arg(long, value_name = "PATH=VALUE", value_parser = path_and_value)]
     set: Vec<(String, String)>,
-    /// Only print what would be run, and how long it would take.
+    /// Only print what would be run, and how long it would take. An external program is executed once, to measure it.
     #[arg(long)]
     dry_run: bool,
     /// Show no progress.
@@ -123,6 +123,7 @@ fn load(recipe: &str) -> anyhow::Result<Recipe> {
 }
 
 fn dry_run(plan: &Plan, options: &RunnerOptions) -> anyhow::Result<ExitCode> {
+    end_at_first_interrupt()?;
     // The whole of it should not take much longer than a user waits.
     let pairs = (plan.problems.len() * plan.methods.len()) as f64;
     let budget = Duration::from_secs_f64((30.0 / pairs).min(1.0));
@@ -183,24 +184,20 @@ fn shortened(words: &[String]) -> String {
     }
 }
 
-fn count(number: usize, noun: &str) -> String {
+pub(super) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-fn start(plan: &Plan, options: &RunnerOptions, quiet: bool) -> anyhow::Result<ExitCode> {
+/// Runs a plan with its progress shown, and tells the errors of the runs that failed.
+pub(super) fn run_shown(
+    plan: &Plan,
+    options: &RunnerOptions,
+    quiet: bool,
+    interrupts: &Interrupts,
+) -> anyhow::Result<Summary> {
     let progress = Arc::new(Progress::new(plan, options.jobs, quiet));
-    let stop = Arc::new(AtomicBool::new(false));
-    let (asked, shown) = (stop.clone(), progress.clone());
-    ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::SeqCst) {
-            shown.clear();
-            std::process::exit(130);
-        }
-        shown.say("finishing the trials that are being run; press again to stop at once");
-    })
-    .context("Ctrl-C cannot be caught")?;
-
-    let summary = run_plan(plan, options, &stop, &|event| progress.observe(&event));
+    interrupts.show_in(&progress);
+    let summary = run_plan(plan, options, interrupts.stop(), &|event| progress.observe(&event));
     progress.clear();
     let summary = summary?;
     let mut stderr = std::io::stderr().lock();
@@ -214,20 +211,27 @@ fn start(plan: &Plan, options: &RunnerOptions, quiet: bool) -> anyhow::Result<Ex
             )?;
         }
     }
+    Ok(summary)
+}
+
+fn start(plan: &Plan, options: &RunnerOptions, quiet: bool) -> anyhow::Result<ExitCode> {
+    let interrupts = Interrupts::catch()?;
+    let summary = run_shown(plan, options, quiet, &interrupts)?;
+    let mut stderr = std::io::stderr().lock();
     let out = options.out.display();
     if summary.stopped {
         writeln!(
             stderr,
             "stopped; what is complete is in {out}, and the same command goes on from there"
         )?;
-        return Ok(ExitCode::from(130));
+        return Ok(ExitCode::from(STOPPED));
     }
     if !summary.failed.is_empty() {
         writeln!(
             stderr,
             "{} of {} failed; the same command tries them again and runs nothing else",
             summary.failed.len(),
-            count(runs.len(), "run")
+            count(plan.runs().len(), "run")
         )?;
         return Ok(ExitCode::from(1));
     }
