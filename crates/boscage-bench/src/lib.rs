@@ -5,7 +5,7 @@
 //!
 //! | to | look in |
 //! | --- | --- |
-//! | add a problem | [`problem`] for what it must offer, [`problems`] for the families, [`problems::presets`] for the named ones |
+//! | add a problem | [`problem`] for what it must offer, [`problems`] for the families, [`mod@problems::presets`] for the named ones |
 //! | change what a recipe may say | [`recipe`] |
 //! | change what is stored | [`results`] for the format, [`run`] for the metrics of a trial, [`runner`] for files and threads |
 //! | compare | [`statistics`], [`claims`] |
