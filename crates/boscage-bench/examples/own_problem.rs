@@ -12,7 +12,9 @@ use std::sync::atomic::AtomicBool;
 
 use boscage::stream::Purpose;
 use boscage::{Error, Method, Optimizer, Parameter, Point, Space, Stream, Value};
-use boscage_bench::{Event, Plan, PlannedMethod, PlannedProblem, Problem, RunnerOptions, run_plan};
+use boscage_bench::{
+    Event, Observations, Plan, PlannedMethod, PlannedProblem, Problem, RunnerOptions, run_plan,
+};
 use rand::RngExt;
 
 /// How long a baker waits: twelve ovens whose temperatures should match those of their neighbours, and a kind of yeast.
@@ -96,11 +98,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             PlannedMethod {
                 label: "tree".to_string(),
                 settings: serde_json::to_value(&tree)?,
+                observations: Observations::Noisy,
                 build: Arc::new(move |problem| Ok(tree.build(problem.space().clone())?)),
             },
             PlannedMethod {
                 label: "shaking".to_string(),
                 settings: serde_json::json!({ "kept": 0.8 }),
+                observations: Observations::Noisy,
                 build: Arc::new(|problem| {
                     Ok(Box::new(Shaking { space: problem.space().clone(), best: None }))
                 }),

@@ -668,7 +668,7 @@ fn check_settings(recipe: &str, runs: &[RunResult]) -> Result<()> {
             changes.push(("problem", difference(&start.problem_settings, &settings)));
         }
         if let Some(method) = method {
-            let settings = json(path, serde_json::to_value(&method.method))?;
+            let settings = method.settings()?;
             changes.push(("method", difference(&start.method_settings, &settings)));
         }
         if let Some((what, Some(change))) = changes.into_iter().find(|(_, change)| change.is_some())
@@ -709,7 +709,7 @@ pub fn judge(claim: &Claim, runs: &[RunResult], profile: Option<&str>) -> Outcom
     };
     let methods = claim.quantity.methods();
     let missing: Vec<&str> = methods.into_iter().filter(|method| !data.has(method)).collect();
-    let exists = |method: &&&str| boscage::Method::NAMES.iter().any(|(name, _)| *name == **method);
+    let exists = |method: &&&str| boscage::Method::NAMES.iter().any(|known| known.name == **method);
     if let Some(method) = missing.iter().find(|method| !exists(method)) {
         outcome.verdict = Verdict::NeedsMethod { method: method.to_string() };
         return outcome;

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use boscage::additive_gp::AdditivePrior;
 use boscage::graph::Graph;
 use boscage::{Space, Value};
 
@@ -234,6 +235,9 @@ impl Problem for Once {
     }
     fn graph(&self) -> Option<&Graph> {
         self.inner.graph()
+    }
+    fn truth(&self) -> Option<AdditivePrior> {
+        self.inner.truth()
     }
 }
 

@@ -26,6 +26,6 @@ pub mod runner;
 pub mod statistics;
 
 pub use error::{Error, Result};
-pub use plan::{Plan, PlannedMethod, PlannedProblem};
+pub use plan::{Observations, Plan, PlannedMethod, PlannedProblem};
 pub use problem::{Goal, Optimum, Problem, ProblemSpec};
 pub use runner::{Event, RunnerOptions, Summary, run_plan};

@@ -35,8 +35,20 @@ pub struct PlannedMethod {
     pub label: String,
     /// All that defines it, as stored with its results: a run is only continued if this has not changed.
     pub settings: serde_json::Value,
+    /// What the method is told.
+    pub observations: Observations,
     /// Makes the optimizer.
     pub build: BuildMethod,
+}
+
+/// What a method is told of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Observations {
+    /// The value with the problem's noise.
+    #[default]
+    Noisy,
+    /// The value itself, as the paper's published code tells its oracle.
+    NoiseFree,
 }
 
 /// Every problem with every method and every seed.

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use boscage::additive_gp::AdditivePrior;
 use boscage::graph::Graph;
 use boscage::{Point, Space, Value};
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,11 @@ pub trait Problem: Send + Sync {
 
     /// The true dependency graph, if it is known: an edge for every two variables that share a component.
     fn graph(&self) -> Option<&Graph> {
+        None
+    }
+
+    /// The model that the function was drawn from, if it was: what an oracle is told.
+    fn truth(&self) -> Option<AdditivePrior> {
         None
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! [methods.tree-few]
 //! name = "tree"               # if it is left out, the label is the name
-//! settings = { tree_learning = { samples = 50 } }     # "none" stands for an absent value
+//! settings = { structure.tree.samples = 50 }           # "none" stands for an absent value
 //! vary = { "zoom.levels" = [3, 4] }                   # one method for each value, here tree-few-3 and tree-few-4
 //!
 //! [profiles.quick]            # any of seeds, trials, initial_points, problems and methods (labels to keep)
@@ -29,7 +29,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use boscage::Method;
+use boscage::structure::Structure;
+use boscage::{Method, Optimizer};
 use boscage_study::MethodChoice;
 use boscage_study::method::merge;
 use serde::de::DeserializeOwned;
@@ -37,8 +38,8 @@ use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
 
 use crate::error::{Error, Result};
-use crate::plan::{Plan, PlannedMethod, PlannedProblem, is_label};
-use crate::problem::ProblemSpec;
+use crate::plan::{Observations, Plan, PlannedMethod, PlannedProblem, is_label};
+use crate::problem::{Problem, ProblemSpec};
 use crate::problems::presets::{preset, presets};
 
 /// Points of the initial design if a recipe does not say.
@@ -51,7 +52,7 @@ const MOST: u64 = 10_000;
 const MOST_TRIALS: u64 = 1_000_000;
 
 /// The recipes that come with the program, by name.
-const EMBEDDED: [(&str, &str); 11] = [
+const EMBEDDED: [(&str, &str); 13] = [
     ("star25", include_str!("../../../experiments/star25/recipe.toml")),
     ("partition12", include_str!("../../../experiments/partition12/recipe.toml")),
     ("grid3x3", include_str!("../../../experiments/grid3x3/recipe.toml")),
@@ -63,6 +64,8 @@ const EMBEDDED: [(&str, &str); 11] = [
     ("camelback-8", include_str!("../../../experiments/camelback-8/recipe.toml")),
     ("styblinski-tang-250", include_str!("../../../experiments/styblinski-tang-250/recipe.toml")),
     ("default-settings", include_str!("../../../experiments/default-settings/recipe.toml")),
+    ("rivals", include_str!("../../../experiments/rivals/recipe.toml")),
+    ("rivals-drawn", include_str!("../../../experiments/rivals-drawn/recipe.toml")),
 ];
 
 /// The recipes that come with the program: name and text.
@@ -181,7 +184,39 @@ pub struct OutlinedMethod {
     pub label: String,
     /// The method with all its settings.
     pub method: Method,
+    /// What it is told.
+    pub observations: Observations,
     entry: String,
+}
+
+impl OutlinedMethod {
+    /// All that defines it, as stored with its results.
+    pub fn settings(&self) -> Result<Json> {
+        let mut settings = to_json(&self.method)?;
+        if let (Observations::NoiseFree, Some(settings)) =
+            (self.observations, settings.as_object_mut())
+        {
+            settings.insert("noise_free".to_string(), true.into());
+        }
+        Ok(settings)
+    }
+
+    /// A new run of it on a problem. An oracle is told the problem's truth, unless its settings have one.
+    fn build(&self, problem: &dyn Problem) -> Result<Box<dyn Optimizer>> {
+        let mut method = self.method.clone();
+        if let Method::Oracle(settings) = &mut method
+            && settings.structure == Structure::Given(None)
+        {
+            let Some(truth) = problem.truth() else {
+                return Err(Error::problem(
+                    "this problem was not drawn from an additive GP, so there is no truth to tell an oracle",
+                ));
+            };
+            settings.noise_std = truth.noise_std;
+            settings.structure = Structure::Given(Some(Box::new(truth)));
+        }
+        Ok(method.build(problem.space().clone())?)
+    }
 }
 
 impl Recipe {
@@ -288,11 +323,12 @@ impl Recipe {
         match (&overrides.methods, kept_methods) {
             (Some(wanted), _) => {
                 for name in wanted {
-                    let known = Method::NAMES.iter().any(|(known, _)| known == name);
+                    let known = Method::NAMES.iter().any(|known| known.name == name);
                     if known && !outline.methods.iter().any(|method| method.is_called(name)) {
                         outline.methods.push(OutlinedMethod {
                             label: name.clone(),
                             method: Method::named(name)?,
+                            observations: Observations::Noisy,
                             entry: name.clone(),
                         });
                     }
@@ -320,10 +356,7 @@ impl Recipe {
                 .map_err(|error| self.error(&place, error))?;
             for method in &outline.methods {
                 let place = format!("methods.{}", method.entry);
-                method
-                    .method
-                    .build(built.space().clone())
-                    .map_err(|error| self.error(&place, error))?;
+                method.build(built.as_ref()).map_err(|error| self.error(&place, error))?;
             }
         }
         let problems = outline.problems.into_iter().map(|problem| {
@@ -336,11 +369,11 @@ impl Recipe {
             })
         });
         let methods = outline.methods.into_iter().map(|method| {
-            let settings = to_json(&method.method)?;
             Ok(PlannedMethod {
-                label: method.label,
-                settings,
-                build: Arc::new(move |problem| Ok(method.method.build(problem.space().clone())?)),
+                label: method.label.clone(),
+                settings: method.settings()?,
+                observations: method.observations,
+                build: Arc::new(move |problem| method.build(problem)),
             })
         });
         Ok(Plan {
@@ -776,15 +809,20 @@ impl<'a> Section<'a> {
     /// The methods that a `[methods.LABEL]` stands for.
     fn method(&self) -> Result<Vec<OutlinedMethod>> {
         self.check_keys(
-            &["name", "settings", "vary"],
+            &["name", "settings", "noise_free", "vary"],
             "; settings of the method go into `settings`",
         )?;
+        let observations = match self.table.get("noise_free") {
+            None | Some(Value::Boolean(false)) => Observations::Noisy,
+            Some(Value::Boolean(true)) => Observations::NoiseFree,
+            Some(_) => return Err(self.error("noise_free", "it must be true or false")),
+        };
         let name = self.text("name")?;
         let (key, name) = (name.map_or("", |_| "name"), name.unwrap_or(self.label()));
         let Some(named) = Method::named(name).ok() else {
             let reason = format!(
                 "there is no method {name:?}{}",
-                choices(name, Method::NAMES.iter().map(|(name, _)| *name))
+                choices(name, Method::NAMES.iter().map(|known| known.name))
             );
             return Err(self.error(key, reason));
         };
@@ -809,7 +847,8 @@ impl<'a> Section<'a> {
                 }
                 other => self.error("settings", other),
             })?;
-            Ok(OutlinedMethod { label: variant.label, method, entry: self.label().to_string() })
+            let entry = self.label().to_string();
+            Ok(OutlinedMethod { label: variant.label, method, observations, entry })
         });
         variants.collect()
     }

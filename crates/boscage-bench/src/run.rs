@@ -15,6 +15,7 @@ use boscage::{Model, Optimizer, Point, Space, Stream};
 use rand::RngExt;
 
 use crate::error::Result;
+use crate::plan::Observations;
 use crate::problem::Problem;
 use crate::results::{LearnedGraph, Timing, TrialRecord};
 
@@ -70,6 +71,7 @@ pub struct RunInProgress<'a> {
     problem: &'a dyn Problem,
     optimizer: Box<dyn Optimizer>,
     seed: u64,
+    noise_std: f64,
     design: Vec<Point>,
     truth: Option<Vec<Edge>>,
     trial: u64,
@@ -92,10 +94,26 @@ impl<'a> RunInProgress<'a> {
         seed: u64,
         initial_points: u64,
     ) -> Self {
+        Self::with(problem, optimizer, seed, initial_points, Observations::Noisy)
+    }
+
+    /// A new run that is told this of its values.
+    pub fn with(
+        problem: &'a dyn Problem,
+        optimizer: Box<dyn Optimizer>,
+        seed: u64,
+        initial_points: u64,
+        observations: Observations,
+    ) -> Self {
+        let noise_std = match observations {
+            Observations::Noisy => problem.noise_std(),
+            Observations::NoiseFree => 0.0,
+        };
         Self {
             problem,
             optimizer,
             seed,
+            noise_std,
             design: initial_design(problem.space(), seed, initial_points),
             truth: problem.graph().map(|graph| graph.edges().to_vec()),
             trial: 0,
@@ -163,7 +181,7 @@ impl<'a> RunInProgress<'a> {
         };
         let model = self.new_model();
         let learned = model.as_deref().map(|model| {
-            let edges = model.forest.edges();
+            let edges = model.graph.edges();
             self.score = self.truth.as_deref().map(|truth| edge_score(edges, truth));
             let frequencies: HashMap<Edge, f64> = model.edge_frequencies.iter().copied().collect();
             // An edge that no sample had was there from the beginning.
@@ -184,8 +202,7 @@ impl<'a> RunInProgress<'a> {
             Err(error) => (None, Some(error.to_string())),
         };
         let goal = self.problem.goal();
-        let observed =
-            value.map(|value| value + self.problem.noise_std() * noise(self.seed, self.trial));
+        let observed = value.map(|value| value + self.noise_std * noise(self.seed, self.trial));
         let (told, seconds, cpu_seconds) = timed(|| match observed {
             Some(observed) => self.optimizer.tell(point.clone(), goal.sign() * observed),
             None => self.optimizer.fail(point.clone()),

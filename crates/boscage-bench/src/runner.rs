@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::plan::{Plan, Run};
+use crate::plan::{Observations, Plan, Run};
 use crate::problem::Problem;
 use crate::results::{Line, Machine, SCHEMA, Start, TrialRecord, parse_run, run_path};
 use crate::run::{RunInProgress, Step};
@@ -191,8 +191,13 @@ fn run_one(
     file.set_len(complete as u64).map_err(Error::file(path, "shortening"))?;
     file.seek(SeekFrom::End(0)).map_err(Error::file(path, "writing"))?;
 
-    let mut progress =
-        RunInProgress::new(problem.as_ref(), optimizer, run.seed, plan.initial_points);
+    let mut progress = RunInProgress::with(
+        problem.as_ref(),
+        optimizer,
+        run.seed,
+        plan.initial_points,
+        run.method.observations,
+    );
     let mut trials = 0;
     match stored {
         Some(stored) => {
@@ -256,7 +261,10 @@ fn start_of(plan: &Plan, run: &Run<'_>, problem: &dyn Problem) -> Start {
         trials: plan.trials_in_run(),
         dimension: problem.space().dimension(),
         goal: problem.goal(),
-        noise_std: problem.noise_std(),
+        noise_std: match run.method.observations {
+            Observations::Noisy => problem.noise_std(),
+            Observations::NoiseFree => 0.0,
+        },
         optimum: problem.optimum().cloned(),
         true_edges: problem.graph().map(|graph| graph.edges().to_vec()),
         version: env!("CARGO_PKG_VERSION").to_string(),

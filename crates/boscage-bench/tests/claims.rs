@@ -404,7 +404,7 @@ fn every_claim_is_about_something_that_a_recipe_runs() {
                 None => assert!(problems.len() >= 3, "{}: {problems:?}", claim.id),
             }
             for method in claim.quantity.methods() {
-                if boscage::Method::NAMES.iter().any(|(name, _)| *name == method) {
+                if boscage::Method::NAMES.iter().any(|known| known.name == method) {
                     let known = outline.methods.iter().any(|known| known.label == method);
                     assert!(known, "{} needs {method}", claim.id);
                 }

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use boscage::graph::{Edge, Forest, Graph};
+use boscage::graph::{Edge, Graph};
 use boscage::{Method, Model, Optimizer, Parameter, Point, Space, Stream, Value};
 use boscage_bench::problem::Certainty;
 use boscage_bench::results::{Line, RunResult, TrialRecord, read_run, read_runs, run_path};
 use boscage_bench::run::{initial_design, noise};
 use boscage_bench::{
-    Error, Event, Goal, Optimum, Plan, PlannedMethod, PlannedProblem, Problem, RunnerOptions,
-    Summary, run_plan,
+    Error, Event, Goal, Observations, Optimum, Plan, PlannedMethod, PlannedProblem, Problem,
+    RunnerOptions, Summary, run_plan,
 };
 
 /// (x0 − 0.3)² + (x0 − x1)² + (x1 − x2)², observed with noise; counts its evaluations.
@@ -73,6 +73,7 @@ fn named(label: &str, name: &str) -> PlannedMethod {
     PlannedMethod {
         label: label.to_string(),
         settings: serde_json::to_value(&method).unwrap(),
+        observations: Observations::Noisy,
         build: Arc::new(move |problem| Ok(method.build(problem.space().clone())?)),
     }
 }
@@ -318,7 +319,7 @@ impl Optimizer for Script {
             }
             learner.ask(&[], &Stream::new(0, 20))?;
             let mut model = learner.model().unwrap().clone();
-            model.forest = Forest::from_edges(3, [Edge::new(0, 1)?, Edge::new(0, 2)?])?;
+            model.graph = Graph::from_edges(3, [Edge::new(0, 1)?, Edge::new(0, 2)?])?;
             model.edge_frequencies = vec![(Edge::new(0, 1)?, 0.75)];
             self.model = Some(model);
         }
@@ -390,6 +391,7 @@ fn scripted(points: &[f64]) -> Plan {
         methods: vec![PlannedMethod {
             label: "script".to_string(),
             settings: serde_json::json!({ "points": points }),
+            observations: Observations::Noisy,
             build: Arc::new(move |_| {
                 Ok(Box::new(Script { points: points.clone(), model: None, asks: 0 }))
             }),

@@ -75,17 +75,17 @@ fn unknown_keys() {
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", "preset = \"star25\"\nlevles = 21")), @r#"error: mine.toml: problems.star.levles: unknown key "levles"; did you mean "levels"? known are graph, domain, levels, lengthscale, variance, noise_std, draw_seed"#);
     insta::assert_snapshot!(
         refusal(&changed("preset = \"star25\"", "preset = \"star25\"\ngraph = { vertexes = 3 }")), @r#"error: mine.toml: problems.star.graph: unknown key "vertexes"; did you mean "vertices"? known are vertices"#);
-    insta::assert_snapshot!(refusal(&changed("[methods.tree]", "[methods.tree]\nsamples = 3")), @r#"error: mine.toml: methods.tree: unknown key "samples"; known are name, settings, vary; settings of the method go into `settings`"#);
+    insta::assert_snapshot!(refusal(&changed("[methods.tree]", "[methods.tree]\nsamples = 3")), @r#"error: mine.toml: methods.tree: unknown key "samples"; known are name, settings, noise_free, vary; settings of the method go into `settings`"#);
     insta::assert_snapshot!(
-        refusal(&changed("[methods.tree]", "[methods.tree]\nsettings.tree_learning.sampels = 3")), @r#"error: mine.toml: methods.tree.settings.tree_learning: unknown key "sampels"; did you mean "samples"? known are edge_prior, edge_rule, generation, samples"#);
+        refusal(&changed("[methods.tree]", "[methods.tree]\nsettings.structure.tree.sampels = 3")), @r#"error: mine.toml: methods.tree.settings.structure.tree: unknown key "sampels"; did you mean "samples"? known are edge_prior, edge_rule, generation, samples"#);
     insta::assert_snapshot!(refusal(&changed("[profiles.quick]", "[profiles.quick]\nbudget = 1")), @r#"error: mine.toml: profiles.quick: unknown key "budget"; known are seeds, trials, initial_points, problems, methods"#);
     insta::assert_snapshot!(refusal(&changed("seeds = 2", "seeds = { from = 2, count = 3 }")), @r#"error: mine.toml: seeds: unknown key "from"; known are first, count"#);
 }
 
 #[test]
 fn unknown_names() {
-    insta::assert_snapshot!(refusal(&changed("[methods.tree]", "[methods.tre]")), @r#"error: mine.toml: methods.tre: there is no method "tre"; did you mean "tree"? known are tree, tree-paper, random"#);
-    insta::assert_snapshot!(refusal(&changed("[methods.tree]", "[methods.a]\nname = \"bayes\"")), @r#"error: mine.toml: methods.a.name: there is no method "bayes"; known are tree, tree-paper, random"#);
+    insta::assert_snapshot!(refusal(&changed("[methods.tree]", "[methods.tre]")), @r#"error: mine.toml: methods.tre: there is no method "tre"; did you mean "tree"? known are tree, tree-paper, overlap, no-overlap, no-overlap-5, no-overlap-10, random-trees, oracle, gp-ucb, gp-ucb-textbook, line-coordinate, line-random, line-ascent, rembo, rembo-interleaved, random"#);
+    insta::assert_snapshot!(refusal(&changed("[methods.tree]", "[methods.a]\nname = \"bayes\"")), @r#"error: mine.toml: methods.a.name: there is no method "bayes"; known are tree, tree-paper, overlap, no-overlap, no-overlap-5, no-overlap-10, random-trees, oracle, gp-ucb, gp-ucb-textbook, line-coordinate, line-random, line-ascent, rembo, rembo-interleaved, random"#);
     insta::assert_snapshot!(refusal(&changed("star25", "star52")), @r#"error: mine.toml: problems.star.preset: there is no preset "star52"; did you mean "star25"? known are star25, path10, empty10, partition12, grid3x3, ancestry132, erdos-renyi20, power-law-tree50, random-tree50, hartmann6, hartmann6+14, camelback, camelback+8, styblinski-tang-20, styblinski-tang-250, rosenbrock-20, gaussian-4"#);
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", "kind = \"addditive\"")), @r#"error: mine.toml: problems.star.kind: unknown kind "addditive"; did you mean "additive"? known are additive, closed-form, program"#);
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", "")), @"error: mine.toml: problems.star: neither a preset nor a kind is given; `boscage bench problems` lists the presets, the kinds are additive, closed-form and program");
@@ -118,7 +118,7 @@ fn wrong_types() {
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", "preset = \"star25\"\nlevels = -5")), @"error: mine.toml: problems.star.levels: it must be a whole number of at least 0, but it is the number -5");
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", "preset = \"star25\"\ndomain = \"real\"")), @r#"error: mine.toml: problems.star.domain: unknown value "real"; known are discrete, continuous"#);
     insta::assert_snapshot!(
-        refusal(&changed("[methods.tree]", "[methods.tree]\nsettings.tree_learning.samples = \"many\"")), @r#"error: mine.toml: methods.tree.settings.tree_learning.samples: it must be a whole number of at least 0, but it is the text "many""#);
+        refusal(&changed("[methods.tree]", "[methods.tree]\nsettings.structure.tree.samples = \"many\"")), @r#"error: mine.toml: methods.tree.settings.structure.tree.samples: it must be a whole number of at least 0, but it is the text "many""#);
     insta::assert_snapshot!(refusal(&changed("[methods.tree]", "[methods]\ntree = 3")), @"error: mine.toml: methods.tree: it must be a table, but it is the number 3");
 }
 
@@ -168,7 +168,7 @@ fn files() {
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", edges)), @"error: mine.toml: problems.star: ./edges.txt: reading failed: No such file or directory (os error 2)");
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(refusal_in(folder.path(), &["bench", "run", "none.toml"]), @"error: none.toml: reading the recipe failed: No such file or directory (os error 2)");
-    insta::assert_snapshot!(refusal_in(folder.path(), &["bench", "run", "star52"]), @r#"error: star52: this is neither a file nor a recipe that comes with boscage; did you mean "star25"? known are star25, partition12, grid3x3, ancestry132, grid-scaling, hartmann6, hartmann6-14, camelback, camelback-8, styblinski-tang-250, default-settings"#);
+    insta::assert_snapshot!(refusal_in(folder.path(), &["bench", "run", "star52"]), @r#"error: star52: this is neither a file nor a recipe that comes with boscage; did you mean "star25"? known are star25, partition12, grid3x3, ancestry132, grid-scaling, hartmann6, hartmann6-14, camelback, camelback-8, styblinski-tang-250, default-settings, rivals, rivals-drawn"#);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use boscage::Method;
+use boscage::optimizer::NamedMethod;
 use boscage_bench::problems::presets;
 use boscage_bench::recipe::{Overrides, Recipe, embedded};
 
@@ -93,7 +94,7 @@ fn the_numbers_of_some_problems() {
 #[test]
 fn every_method_is_listed_with_all_its_settings() {
     let table = anywhere(&["bench", "methods"]);
-    for (name, _) in Method::NAMES {
+    for NamedMethod { name, .. } in Method::NAMES {
         assert!(table.contains(name), "{name}");
         let described = anywhere(&["bench", "methods", name]);
         let settings: Vec<serde_json::Value> =
@@ -165,7 +166,7 @@ initial_points = 3
 preset = "path10"
 vary = { levels = [5, 7] }
 [methods.tree]
-settings = { initial_points = 3, tree_learning.samples = 5 }
+settings = { initial_points = 3, structure.tree.samples = 5 }
 [methods.random]
 "#;
 

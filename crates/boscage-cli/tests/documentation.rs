@@ -92,6 +92,11 @@ fn repeat_the_paper() {
 }
 
 #[test]
+fn methods() {
+    assert!(follow("docs/methods.md") >= 3);
+}
+
+#[test]
 fn results() {
     assert!(follow("docs/results.md") >= 4);
 }
@@ -113,6 +118,7 @@ fn links_lead_somewhere() {
         "README.md",
         "CONTRIBUTING.md",
         "docs/repeat-the-paper.md",
+        "docs/methods.md",
         "docs/results.md",
         "docs/paper-map.md",
         "experiments/README.md",

@@ -4,7 +4,7 @@
 //! use boscage_study::MethodChoice;
 //!
 //! let choice: MethodChoice = serde_json::from_str(
-//!     r#"{"name": "tree-paper", "settings": {"tree_learning": {"samples": 50}}}"#,
+//!     r#"{"name": "tree-paper", "settings": {"structure": {"tree": {"samples": 50}}}}"#,
 //! )?;
 //! let method = choice.resolve()?;
 //! # assert_ne!(method, boscage::Method::named("tree-paper")?);
@@ -73,7 +73,7 @@ pub fn merge(whole: &mut Value, change: &Value) {
 /// One setting of a method.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SettingDescription {
-    /// Its place in the settings, with dots between the keys: `tree_learning.samples`.
+    /// Its place in the settings, with dots between the keys: `structure.tree.samples`.
     pub path: String,
     /// Its value unless it is changed.
     pub default: Value,
@@ -151,6 +151,16 @@ impl Schema {
             }
             return;
         }
+        // What was chosen among alternatives may itself be a table of settings.
+        if let Value::Object(chosen) = default
+            && let (1, Some((key, content))) = (chosen.len(), chosen.iter().next())
+            && let Some(part) =
+                list(resolved, "oneOf").find_map(|one| one.get("properties")?.get(key))
+            && content.is_object()
+            && self.resolve(part).get("properties").is_some()
+        {
+            return self.walk(&format!("{path}.{key}"), content, part, found);
+        }
         let own = schema.get("description").or(resolved.get("description")).and_then(Value::as_str);
         let mut help = self.plain(own.unwrap_or_default());
         let choices = self.choices(resolved);
@@ -198,8 +208,10 @@ fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 
 #[cfg(test)]
 mod tests {
+    use boscage::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, Learning};
     use boscage::kernel_learning::Budget;
-    use boscage::methods::tree_gp_ucb::{Acquisition, Learning, TreeGpUcbSettings};
+    use boscage::optimizer::NamedMethod;
+    use boscage::structure::Structure;
     use serde_json::json;
 
     use super::*;
@@ -208,7 +220,7 @@ mod tests {
         serde_json::from_value(json!({"name": name, "settings": settings})).unwrap()
     }
 
-    fn tree(name: &str, settings: Value) -> TreeGpUcbSettings {
+    fn tree(name: &str, settings: Value) -> AdditiveGpUcbSettings {
         match choice(name, settings).resolve().unwrap() {
             Method::Tree(settings) => *settings,
             other => panic!("{other:?}"),
@@ -221,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_name_without_settings_is_the_named_method() {
-        for (name, _) in Method::NAMES {
+        for NamedMethod { name, .. } in Method::NAMES {
             let bare: MethodChoice = serde_json::from_value(json!({"name": name})).unwrap();
             assert_eq!(bare.resolve().unwrap(), Method::named(name).unwrap());
             assert_eq!(choice(name, json!({})).resolve().unwrap(), Method::named(name).unwrap());
@@ -232,7 +244,7 @@ mod tests {
 
     #[test]
     fn all_settings_of_a_method_as_a_change_change_nothing() {
-        for (name, _) in Method::NAMES {
+        for NamedMethod { name, .. } in Method::NAMES {
             let method = Method::named(name).unwrap();
             if let Some(settings) = serde_json::to_value(&method).unwrap().get("settings") {
                 assert_eq!(choice(name, settings.clone()).resolve().unwrap(), method);
@@ -244,10 +256,12 @@ mod tests {
     fn only_the_changed_settings_differ() {
         let changed = tree(
             "tree-paper",
-            json!({"tree_learning": {"samples": 50}, "zoom": {"levels": 2}, "scale": 1.5}),
+            json!({"structure": {"tree": {"samples": 50}}, "zoom": {"levels": 2}, "scale": 1.5}),
         );
-        let mut expected = TreeGpUcbSettings::paper();
-        expected.tree_learning.samples = 50;
+        let mut expected = AdditiveGpUcbSettings::paper();
+        if let Structure::Tree(learning) = &mut expected.structure {
+            learning.samples = 50;
+        }
         expected.zoom.levels = 2;
         expected.scale = Some(1.5);
         assert_eq!(changed, expected);
@@ -309,21 +323,21 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_setting_and_what_would_be_right() {
-        let key = refused("tree", json!({"tree_learning": {"sampels": 50}}));
-        for part in ["tree", "tree_learning", "sampels", "samples", "edge_prior"] {
+        let key = refused("tree", json!({"structure": {"tree": {"sampels": 50}}}));
+        for part in ["tree", "structure", "sampels", "samples", "edge_prior"] {
             assert!(key.contains(part), "{key}");
         }
         let top = refused("tree", json!({"nois": 1}));
         assert!(top.contains("`nois`") && top.contains("noise_std"), "{top}");
-        let kind = refused("tree", json!({"tree_learning": {"samples": "many"}}));
-        assert!(kind.contains("tree_learning.samples") && kind.contains("many"), "{kind}");
+        let kind = refused("tree", json!({"structure": {"tree": {"samples": "many"}}}));
+        assert!(kind.contains("structure.tree.samples") && kind.contains("many"), "{kind}");
         let table = refused("tree", json!({"zoom": 3}));
         assert!(table.contains("setting zoom") && table.contains('3'), "{table}");
         let alternative = refused("tree", json!({"learning": {"often": 3}}));
         assert!(alternative.contains("often") && alternative.contains("every"), "{alternative}");
-        let negative = refused("tree", json!({"tree_learning": {"samples": -1}}));
+        let negative = refused("tree", json!({"structure": {"tree": {"samples": -1}}}));
         assert!(
-            negative.contains("tree_learning.samples") && negative.contains("-1"),
+            negative.contains("structure.tree.samples") && negative.contains("-1"),
             "{negative}"
         );
     }
@@ -346,13 +360,21 @@ mod tests {
                     leaves(&format!("{path}.{key}"), value, found);
                 }
             }
+            // What is chosen may be a table, of any size.
+            Value::Object(choice) if choice.values().all(Value::is_object) => {
+                for (name, table) in choice {
+                    for (key, value) in table.as_object().into_iter().flatten() {
+                        leaves(&format!("{path}.{name}.{key}"), value, found);
+                    }
+                }
+            }
             _ => found.push((path.trim_start_matches('.').to_string(), value.clone())),
         }
     }
 
     #[test]
     fn every_setting_of_every_method_is_described() {
-        for (name, _) in Method::NAMES {
+        for NamedMethod { name, .. } in Method::NAMES {
             let described = describe(name).unwrap();
             let mut expected = Vec::new();
             if let Some(settings) =
@@ -379,13 +401,13 @@ mod tests {
     fn descriptions_are_the_doc_comments_with_the_alternatives() {
         let described = describe("tree").unwrap();
         let help = |path: &str| described.iter().find(|s| s.path == path).unwrap().help.clone();
-        assert_eq!(help("tree_learning.samples"), "S: how many likelihoods may be evaluated.");
+        assert_eq!(help("structure.tree.samples"), "S: how many likelihoods may be evaluated.");
         assert_eq!(
-            help("tree_learning.edge_rule"),
+            help("structure.tree.edge_rule"),
             "How edges are chosen. Choices: \"sample\", \"greedy\"."
         );
         assert!(help("learning").ends_with("Choices: {\"every\": integer}, {\"growth\": number}."));
-        assert!(help("acquisition").ends_with("Choices: \"additive\", {\"joint\": number}."));
+        assert!(help("acquisition").contains("{\"joint\": number}"), "{}", help("acquisition"));
         assert!(help("kernel_learning.prior.scales.median").contains("Median"));
         let paper = describe("tree-paper").unwrap();
         let prior = paper.iter().find(|s| s.path == "kernel_learning.prior").unwrap();

@@ -27,7 +27,7 @@ fn main() -> boscage::Result<()> {
     }
     if let Some(model) = &found.model {
         println!("learned forest, with the share of samples that agreed on each edge:");
-        for edge in model.forest.edges() {
+        for edge in model.graph.edges() {
             let share = model.edge_frequencies.iter().find(|(e, _)| e == edge).map_or(0.0, |f| f.1);
             println!("  x{} – x{} ({:.0} %)", edge.low(), edge.high(), 100.0 * share);
         }

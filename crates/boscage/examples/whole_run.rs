@@ -14,9 +14,9 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use boscage::additive_gp_ucb::AdditiveGpUcb;
+use boscage::additive_gp_ucb::Phase;
 use boscage::graph::{Edge, edge_score};
-use boscage::methods::TreeGpUcb;
-use boscage::methods::tree_gp_ucb::Phase;
 use boscage::stream::Purpose;
 use boscage::{Method, Optimizer, Point, Space, Stream};
 use rand::RngExt;
@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock = Arc::new(Mutex::new((Phase::Done, Instant::now(), BTreeMap::new())));
     let observer = Arc::clone(&clock);
     let mut optimizer =
-        TreeGpUcb::new(space.clone(), *settings)?.with_observer(Arc::new(move |phase| {
+        AdditiveGpUcb::new(space.clone(), *settings)?.with_observer(Arc::new(move |phase| {
             if let Ok(mut clock) = observer.lock() {
                 let (running, since) = (clock.0, clock.1);
                 *clock.2.entry(running).or_insert(Duration::ZERO) += since.elapsed();
@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let total = start.elapsed().as_secs_f64();
     let truth: Vec<Edge> = objective.iter().map(|waves| waves.0).collect();
-    let learned = optimizer.model().map_or(&[][..], |model| model.forest.edges());
+    let learned = optimizer.model().map_or(&[][..], |model| model.graph.edges());
     println!("D = {dimension}, N = {trials} ({told} told at first): {total:.1} s");
     println!("best value {best:.3}, F1 {:.2}", edge_score(learned, &truth).f1);
     println!("peak memory {}", peak_memory());

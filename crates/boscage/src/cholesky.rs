@@ -49,7 +49,7 @@ impl Lower {
         &mut self.values
     }
 
-    #[cfg(test)]
+    /// The same, to write to.
     pub(crate) fn column_mut(&mut self, b: usize) -> &mut [f64] {
         &mut self.values[b * self.n + b..(b + 1) * self.n]
     }
@@ -222,6 +222,16 @@ impl Factor {
             let v = MatMut::from_column_major_slice_mut(v, self.n, 1);
             solve_upper_triangular_in_place(self.matrix().transpose(), v, Par::Seq);
         }
+    }
+
+    /// Lv.
+    pub(crate) fn lower_times(&self, v: &[f64]) -> Vec<f64> {
+        let mut product = vec![0.0; self.n];
+        for (b, &v) in v.iter().enumerate().take(self.n) {
+            let column = &self.values[b * self.stride + b..b * self.stride + self.n];
+            crate::simd::add_scaled(&mut product[b..], v, column);
+        }
+        product
     }
 
     /// log|LLᵀ|, summed in order.

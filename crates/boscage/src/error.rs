@@ -85,6 +85,13 @@ pub enum Error {
         reason: &'static str,
     },
 
+    /// There is no method of this name.
+    #[error("there is no method {name:?}; the methods are {}", method_names())]
+    UnknownMethod {
+        /// The name.
+        name: String,
+    },
+
     /// An edge or component is not a set of different variables of the space, or would close a cycle in a forest.
     #[error("{reason}")]
     InvalidStructure {
@@ -125,4 +132,8 @@ pub enum Error {
         /// What the objective said.
         reason: String,
     },
+}
+
+fn method_names() -> String {
+    crate::Method::NAMES.map(|known| known.name).join(", ")
 }

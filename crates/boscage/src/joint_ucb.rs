@@ -3,7 +3,8 @@
 //! Not in the paper, whose additive bound Σ_G (μ^G + √β σ^G) counts the uncertainty of each component separately and so
 //! over-explores by up to the square root of their number. The joint bound does not decompose, so it is climbed from
 //! several starts instead: the exact maximum of the posterior mean by message passing on a fine random grid, the maximum
-//! of the additive bound, and the best observed points.
+//! of the additive bound, and the best observed points. Where tables would be too large (more than four variables that depend on
+//! each other), random points take the place of message passing.
 //!
 //! Notation: κ ≥ 0 is the weight of the uncertainty.
 //!
@@ -16,7 +17,11 @@ use rand::seq::SliceRandom;
 use crate::acquisition::{PosteriorMean, Ucb};
 use crate::additive_gp::{AdditivePosterior, Normal};
 use crate::error::Result;
-use crate::message_passing::{Grid, Maximum, Zoom, msg_passing_continuous, msg_passing_discrete};
+use crate::graph::{Component, Graph};
+use crate::message_passing::{
+    Grid, Maximum, Zoom, elimination_scopes, largest_table, msg_passing_continuous,
+    msg_passing_discrete,
+};
 use crate::quasi_newton::minimize_in_box;
 use crate::space::{Point, Space};
 use crate::stream::Generator;
@@ -27,6 +32,13 @@ const FINE: usize = 16;
 const OBSERVED: usize = 3;
 /// Starts that are climbed from.
 const CLIMBS: usize = 3;
+/// Values of φ^G that the tables for starts may have in sum, and entries of the largest that message passing goes through: four
+/// variables of the fine grid.
+const TABLE_VALUES: u128 = 1 << 23;
+const LARGEST_TABLE: u128 = 1 << 17;
+/// Where tables would be larger: random points to start from, and how many starts are climbed from.
+const RANDOM_STARTS: usize = 512;
+const RANDOM_CLIMBS: usize = 8;
 /// Evaluations of the joint bound and its gradient for each climb.
 const CLIMB_EVALUATIONS: usize = 40;
 
@@ -46,17 +58,26 @@ pub(crate) fn maximize_joint_ucb(
 ) -> Result<Maximum> {
     let mut starts = posterior.best_observed(OBSERVED);
     let grid = fine_grid(space, &starts, rng)?;
-    let by_mean = msg_passing_discrete(&PosteriorMean { posterior }, &grid)?;
-    let mut evaluations = by_mean.evaluations;
-    starts.push(by_mean.point);
-    let by_bound = msg_passing_continuous(
-        &Ucb { posterior, beta: 1.0 },
-        space,
-        Zoom { grid_size: 4, levels: 1 },
-        rng,
-    )?;
-    evaluations += by_bound.evaluations;
-    starts.push(by_bound.point);
+    let components = &posterior.prior().components;
+    let (mut evaluations, mut climbs) = (0, CLIMBS);
+    if tables_are_small(components, &grid)? {
+        let by_mean = msg_passing_discrete(&PosteriorMean { posterior }, &grid)?;
+        evaluations += by_mean.evaluations;
+        starts.push(by_mean.point);
+        let by_bound = msg_passing_continuous(
+            &Ucb { posterior, beta: 1.0 },
+            space,
+            Zoom { grid_size: 4, levels: 1 },
+            rng,
+        )?;
+        evaluations += by_bound.evaluations;
+        starts.push(by_bound.point);
+    } else {
+        starts.extend((0..RANDOM_STARTS).map(|_| space.sample(rng)));
+        climbs = RANDOM_CLIMBS;
+        // The bound at a start has a value of every component.
+        evaluations += starts.len() * components.len();
+    }
     let mut ranked: Vec<(f64, Point)> = posterior
         .joint_many(&starts)?
         .into_iter()
@@ -65,7 +86,7 @@ pub(crate) fn maximize_joint_ucb(
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut best: Option<(f64, Point)> = None;
-    for (_, start) in ranked.into_iter().take(CLIMBS) {
+    for (_, start) in ranked.into_iter().take(climbs) {
         let climbed = climb(posterior, space, kappa, start, rng)?;
         if best.as_ref().is_none_or(|best| climbed.0 > best.0) {
             best = Some(climbed);
@@ -73,6 +94,16 @@ pub(crate) fn maximize_joint_ucb(
     }
     let (value, point) = best.unwrap_or_else(|| (f64::NAN, space.sample(rng)));
     Ok(Maximum { point, value, evaluations })
+}
+
+/// Whether message passing on the grid is worth its cost, which is exponential in the number of variables of a component.
+fn tables_are_small(components: &[Component], grid: &Grid) -> Result<bool> {
+    let size = |i: usize| grid.axis(i).len() as u64;
+    let values = components
+        .iter()
+        .fold(0_u128, |sum, g| sum.saturating_add(largest_table(&[g.variables().to_vec()], size)));
+    let scopes = elimination_scopes(&Graph::from_components(grid.dimension(), components)?);
+    Ok(values <= TABLE_VALUES && largest_table(&scopes, size) <= LARGEST_TABLE)
 }
 
 /// A random grid: FINE values an axis, one in each of as many equal cells, and the values of the given points.
@@ -273,6 +304,41 @@ mod tests {
             assert!(found.value <= want + 1e-9);
             assert!(found.value > want - 0.1, "seed {seed}: {} against {want}", found.value);
         }
+    }
+
+    #[test]
+    fn where_tables_would_be_too_large_random_starts_take_their_place() {
+        let grid: Vec<Component> = (0..25)
+            .flat_map(|i| [(i % 5 < 4).then_some((i, i + 1)), (i < 20).then_some((i, i + 5))])
+            .flatten()
+            .map(|(i, j)| pair(i, j))
+            .collect();
+        // One component of six variables; a grid of pairs, whose eliminations have six variables and more.
+        for (dimension, components) in
+            [(6, vec![Component::new((0..6).collect()).unwrap()]), (25, grid)]
+        {
+            let space = Space::unit_cube(dimension).unwrap();
+            let posterior = posterior(&space, components.clone(), 30);
+            let axes = vec![(0..FINE + OBSERVED).map(|k| k as f64).collect(); dimension];
+            assert!(!tables_are_small(&components, &Grid::new(axes).unwrap()).unwrap());
+            let mut rng = Stream::new(5, 0).generator(Purpose::Zoom);
+            let found = maximize_joint_ucb(&posterior, &space, KAPPA, &mut rng).unwrap();
+            space.check(&found.point).unwrap();
+            assert_eq!(found.evaluations, (RANDOM_STARTS + OBSERVED) * components.len());
+            // Better than many more random points than it started from.
+            let mut rng = Stream::new(6, 0).generator(Purpose::Problem);
+            let others: Vec<Point> = (0..20_000).map(|_| space.sample(&mut rng)).collect();
+            let others = posterior.joint_many(&others).unwrap().into_iter();
+            let best = others.map(|normal| bound(normal, KAPPA)).fold(f64::NEG_INFINITY, f64::max);
+            assert!(found.value > best, "{} against {best}", found.value);
+        }
+        // Forests are never too large, whatever their size, nor are up to four variables.
+        let axes =
+            |dimension| Grid::new(vec![(0..19).map(f64::from).collect(); dimension]).unwrap();
+        let path: Vec<Component> = (1..1000).map(|i| pair(i - 1, i)).collect();
+        assert!(tables_are_small(&path, &axes(1000)).unwrap());
+        let four = [Component::new(vec![0, 1, 2, 3]).unwrap()];
+        assert!(tables_are_small(&four, &axes(4)).unwrap());
     }
 
     #[test]

@@ -57,6 +57,16 @@ pub struct KernelPrior {
     pub noise_std: PooledPrior,
 }
 
+impl Default for KernelPrior {
+    fn default() -> Self {
+        Self {
+            lengthscales: PooledPrior { median: 0.4, common_log_std: 0.3, log_std: 0.5 },
+            scales: PooledPrior { median: 1.0, common_log_std: 1.0, log_std: 1.0 },
+            noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
+        }
+    }
+}
+
 /// How many likelihoods kernel learning may evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -105,11 +115,7 @@ impl Default for KernelLearning {
             lengthscale_bounds: [0.01, 100.0],
             scale_bounds: [1e-5, 100.0],
             noise_std_bounds: Some([1e-3, 1.0]),
-            prior: Some(KernelPrior {
-                lengthscales: PooledPrior { median: 0.4, common_log_std: 0.3, log_std: 0.5 },
-                scales: PooledPrior { median: 1.0, common_log_std: 1.0, log_std: 1.0 },
-                noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
-            }),
+            prior: Some(KernelPrior::default()),
         }
     }
 }

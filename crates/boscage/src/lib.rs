@@ -19,7 +19,7 @@
 //!     })?;
 //!     println!("best value {:.1}", found.best.outcome);
 //!     if let Some(model) = &found.model {
-//!         for edge in model.forest.edges() {
+//!         for edge in model.graph.edges() {
 //!             println!("x{} and x{} depend on each other", edge.low(), edge.high());
 //!         }
 //!     }
@@ -65,7 +65,7 @@
 //! | φ_t, β_t | [`acquisition`] |
 //! | Alg. 2 MSG-PASSING-CONTINUOUS, MSG-PASSING-DISCRETE, ZOOM-STRATEGY | [`message_passing`] |
 //! | Alg. 3 TREE-LEARNING, Alg. 4 GIBBS-SAMPLING, Alg. 5 MUTATION | [`tree_learning`] |
-//! | Alg. 1 TREE-GP-UCB | [`methods::tree_gp_ucb`] |
+//! | Alg. 1 TREE-GP-UCB | [`additive_gp_ucb`], with the settings in [`methods::tree_gp_ucb`] |
 //!
 //! # Notation
 //!
@@ -86,22 +86,29 @@
 
 pub mod acquisition;
 pub mod additive_gp;
+pub mod additive_gp_ucb;
 mod cholesky;
+pub mod design;
 pub mod error;
 pub mod graph;
+pub mod graph_learning;
 mod joint_ucb;
 pub mod kernel;
 pub mod kernel_learning;
+#[cfg(test)]
+mod markov_chain;
 pub mod message_passing;
 pub mod methods;
 mod minimize;
 pub mod optimizer;
 pub mod outputs;
+pub mod partition_learning;
 mod quasi_newton;
 pub mod repeats;
 mod simd;
 pub mod space;
 pub mod stream;
+pub mod structure;
 pub mod tree_learning;
 
 pub use error::{Error, Result};

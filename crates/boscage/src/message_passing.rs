@@ -138,6 +138,38 @@ struct Decision {
     best: Vec<u32>,
 }
 
+/// The variables of the table that each elimination goes through: the eliminated one and its neighbours at that time.
+pub(crate) fn elimination_scopes(graph: &Graph) -> Vec<Vec<usize>> {
+    let order = graph.elimination_order().order;
+    let mut position = vec![0; order.len()];
+    for (p, &v) in order.iter().enumerate() {
+        position[v] = p;
+    }
+    let later = |v: usize| -> Vec<usize> {
+        graph.neighbors(v).iter().copied().filter(|&u| position[u] > position[v]).collect()
+    };
+    let mut scopes: Vec<Vec<usize>> = (0..order.len()).map(later).collect();
+    for &v in &order {
+        // The message of v joins all of its later neighbours; it waits with the first of them.
+        if let Some(&next) = scopes[v].iter().min_by_key(|&&u| position[u]) {
+            let message: Vec<usize> = scopes[v].iter().copied().filter(|&u| u != next).collect();
+            scopes[next].extend(message);
+            scopes[next].sort_unstable();
+            scopes[next].dedup();
+        }
+        scopes[v].push(v);
+    }
+    scopes
+}
+
+/// The entries of the largest of these tables, if variable i has `size(i)` values.
+pub(crate) fn largest_table(scopes: &[Vec<usize>], size: impl Fn(usize) -> u64) -> u128 {
+    let entries = |scope: &Vec<usize>| {
+        scope.iter().fold(1_u128, |entries, &i| entries.saturating_mul(u128::from(size(i))))
+    };
+    scopes.iter().map(entries).max().unwrap_or(1)
+}
+
 /// The assignment that maximises the sum of the tables, and the maximum, by bucket elimination.
 fn max_sum(
     components: &[Component],
@@ -386,11 +418,13 @@ pub fn msg_passing_continuous(
 }
 
 /// The paper's search of finite domains: one exact maximisation over a random part of the levels of each variable, as
-/// many as keep the number of evaluations of φ^G within the cap (at least two, if a parameter has two).
+/// many as keep the number of evaluations of φ^G within `max_evaluations` and every table that message passing goes through
+/// within `max_table` entries, if there is such a limit (at least two levels, if a parameter has two).
 pub fn msg_passing_capped(
     phi: &impl AdditiveFunction,
     space: &Space,
     max_evaluations: usize,
+    max_table: Option<u64>,
     rng: &mut Generator,
 ) -> Result<Maximum> {
     let levels: Vec<u64> = (0..space.dimension())
@@ -411,14 +445,20 @@ pub fn msg_passing_capped(
             sum.saturating_add(table)
         })
     };
+    let scopes = elimination_scopes(&Graph::from_components(space.dimension(), phi.components())?);
+    let table_limit = u128::from(max_table.unwrap_or(u64::MAX)).min(TABLE_LIMIT as u128);
+    let fits = |r: u64| {
+        evaluations(r) <= max_evaluations as u128
+            && largest_table(&scopes, |i| levels[i].min(r)) <= table_limit
+    };
     // A variable in no component costs nothing, so that the cap would not keep its axis short.
     let involved = phi.components().iter().flat_map(Component::variables);
     let most = involved.map(|&i| levels[i]).max().unwrap_or(1);
-    // evaluations(r) grows with r: bisection for the largest r within the cap.
+    // Both grow with r: bisection for the largest r within the caps.
     let (mut low, mut high) = (2.min(most), most);
     while low < high {
         let middle = low + (high - low).div_ceil(2);
-        if evaluations(middle) <= max_evaluations as u128 {
+        if fits(middle) {
             low = middle;
         } else {
             high = middle - 1;
@@ -667,6 +707,148 @@ mod tests {
     }
 
     #[test]
+    fn discrete_equals_brute_force_on_the_cliques_of_random_graphs() {
+        let mut rng = generator(12);
+        let mut of_size = [0; 5];
+        let mut cycles = 0;
+        while of_size[1..].iter().sum::<usize>() < 300 {
+            let dimension = rng.random_range(4..=7);
+            let density = rng.random_range(0.2..0.9);
+            let mut pairs = all_pairs(dimension);
+            pairs.retain(|_| rng.random::<f64>() < density);
+            let graph = Graph::from_edges(dimension, pairs).unwrap();
+            let cliques = graph.maximal_cliques();
+            let largest = cliques.iter().map(Component::len).max().unwrap();
+            if largest > 4 {
+                continue;
+            }
+            of_size[largest] += 1;
+            cycles += usize::from(graph.elimination_order().induced_width + 1 > largest);
+            let sizes: Vec<usize> = (0..dimension).map(|_| rng.random_range(1..=4)).collect();
+            check_discrete(
+                &Tables::random(cliques, &sizes, || rng.random_range(-1.0..1.0)),
+                &sizes,
+            );
+        }
+        assert!(of_size[3] > 50 && of_size[4] > 50, "{of_size:?}");
+        assert!(cycles > 20, "only {cycles} had to be triangulated");
+    }
+
+    /// The maximum over a forest by recursion from its roots, the number of values of φ^G, and the sums that were compared: the
+    /// paper's algorithm, written down apart.
+    fn tree_maximum(forest: &Forest, phi: &Tables, sizes: &[usize]) -> (f64, usize, usize) {
+        struct Walk<'a>(&'a Forest, &'a Tables, &'a [usize], usize, usize);
+        impl Walk<'_> {
+            /// The best sum below i for each of its values, the edge to its parent included in none.
+            fn below(&mut self, i: usize, parent: Option<usize>) -> Vec<f64> {
+                let mut best = vec![0.0; self.2[i]];
+                let children: Vec<usize> =
+                    self.0.neighbors(i).iter().copied().filter(|&j| Some(j) != parent).collect();
+                for j in children {
+                    let of_child = self.below(j, Some(i));
+                    let pair = Component::pair(Edge::new(i, j).unwrap());
+                    let place = self.1.components.iter().position(|g| *g == pair).unwrap();
+                    let table = &self.1.tables[place];
+                    self.3 += table.len();
+                    for (r, best) in best.iter_mut().enumerate() {
+                        let entry = |s: usize| {
+                            table[if i < j { r * self.2[j] + s } else { s * self.2[i] + r }]
+                        };
+                        self.4 += self.2[j];
+                        let sums = of_child.iter().enumerate().map(|(s, b)| b + entry(s));
+                        *best += sums.fold(f64::NEG_INFINITY, f64::max);
+                    }
+                }
+                best
+            }
+        }
+        let mut walk = Walk(forest, phi, sizes, 0, 0);
+        let mut total = 0.0;
+        let parts = forest.parts();
+        for root in (0..forest.dimension()).filter(|&i| parts[i] == i) {
+            let mut best = walk.below(root, None);
+            if let Some(place) = phi.components.iter().position(|g| *g == Component::single(root)) {
+                walk.3 += phi.tables[place].len();
+                best.iter_mut().zip(&phi.tables[place]).for_each(|(best, value)| *best += value);
+            }
+            walk.4 += best.len();
+            total += best.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        }
+        (total, walk.3, walk.4)
+    }
+
+    #[test]
+    fn on_forests_bucket_elimination_is_the_tree_algorithm_at_the_same_cost() {
+        let mut rng = generator(13);
+        for _ in 0..300 {
+            let dimension = rng.random_range(1..=30);
+            let mut forest = Forest::empty(dimension);
+            for _ in 0..rng.random_range(0..3 * dimension) {
+                let (i, j) = (rng.random_range(0..dimension), rng.random_range(0..dimension));
+                if i != j {
+                    // An edge that is there or would close a cycle is refused.
+                    let _ = forest.add(Edge::new(i, j).unwrap());
+                }
+            }
+            // The cliques of the graph are the components of the forest.
+            let cliques = forest.as_graph().maximal_cliques();
+            assert_eq!(cliques, forest.components());
+            let sizes = sizes(dimension, &mut rng);
+            let phi = Tables::random(cliques, &sizes, || rng.random_range(-1.0..1.0));
+            let (value, evaluations, sums) = tree_maximum(&forest, &phi, &sizes);
+            let found = msg_passing_discrete(&phi, &grid(&sizes)).unwrap();
+            assert!((found.value - value).abs() < 1e-12);
+            assert_eq!(found.evaluations, evaluations);
+            // Each elimination of a leaf goes through the table of its edge, each last one of a part through its values. Which
+            // variable is the last is up to the order, so that those are left out.
+            let scopes = elimination_scopes(forest.as_graph());
+            let entries = |scope: &Vec<usize>| scope.iter().map(|&i| sizes[i]).product::<usize>();
+            let by_edges: usize = scopes.iter().filter(|s| s.len() == 2).map(entries).sum();
+            let parts = forest.parts();
+            let roots = (0..dimension).filter(|&i| parts[i] == i).map(|i| sizes[i]);
+            assert_eq!(by_edges, sums - roots.sum::<usize>());
+            assert!(scopes.iter().all(|scope| scope.len() <= 2));
+        }
+    }
+
+    #[test]
+    fn elimination_scopes_are_those_of_joining_all_neighbours() {
+        let mut rng = generator(14);
+        for _ in 0..300 {
+            let dimension = rng.random_range(1..=12);
+            let mut pairs = all_pairs(dimension);
+            let density = rng.random::<f64>();
+            pairs.retain(|_| rng.random::<f64>() < density);
+            let graph = Graph::from_edges(dimension, pairs).unwrap();
+            let scopes = elimination_scopes(&graph);
+            let mut left = graph.clone();
+            let order = graph.elimination_order();
+            for &v in &order.order {
+                let neighbors = left.neighbors(v).to_vec();
+                let mut scope = scopes[v].clone();
+                scope.retain(|&u| u != v);
+                assert_eq!(scope, neighbors);
+                for (k, &i) in neighbors.iter().enumerate() {
+                    left.remove(Edge::new(i, v).unwrap()).unwrap();
+                    for &j in &neighbors[k + 1..] {
+                        let edge = Edge::new(i, j).unwrap();
+                        if !left.contains(edge) {
+                            left.add(edge).unwrap();
+                        }
+                    }
+                }
+            }
+            let most = largest_table(&scopes, |_| 3);
+            assert_eq!(most, 3_u128.pow(order.induced_width as u32 + 1));
+        }
+        assert_eq!(largest_table(&elimination_scopes(&Graph::empty(0)), |_| 3), 1);
+        // Too large for any integer: no overflow.
+        let pairs = all_pairs(100);
+        let complete = Graph::from_edges(100, pairs).unwrap();
+        assert_eq!(largest_table(&elimination_scopes(&complete), |_| 4), u128::MAX);
+    }
+
+    #[test]
     fn discrete_passes_over_what_is_not_finite() {
         let mut rng = generator(3);
         let mut structures = named_structures();
@@ -807,7 +989,7 @@ mod tests {
             msg_passing_continuous(&phi, &cube, Zoom::default(), rng),
             Err(Error::EmptySpace)
         );
-        assert_eq!(msg_passing_capped(&phi, &finite, 10, rng), Err(Error::EmptySpace));
+        assert_eq!(msg_passing_capped(&phi, &finite, 10, None, rng), Err(Error::EmptySpace));
     }
 
     /// A function of the coordinates that remembers the grids on which it was tabulated.
@@ -1267,7 +1449,7 @@ mod tests {
             (1..25).map(|i| Component::pair(Edge::new(0, i).unwrap())).collect();
         for structure in [star, path(25)] {
             let phi = Formula::new(structure, rugged);
-            let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
+            let found = msg_passing_capped(&phi, &space, 1000, None, &mut generator(1)).unwrap();
             assert_eq!(found.evaluations, 864);
             space.check(&found.point).unwrap();
             let grids = phi.grids.borrow();
@@ -1287,13 +1469,55 @@ mod tests {
         let phi = Formula::new(components(&[&[0, 1], &[1, 2], &[2, 3, 4], &[5]]), rugged);
         // All of it takes 33 evaluations.
         for cap in [33, 1000, usize::MAX] {
-            let found = msg_passing_capped(&phi, &space, cap, &mut generator(1)).unwrap();
+            let found = msg_passing_capped(&phi, &space, cap, None, &mut generator(1)).unwrap();
             assert_eq!(found.evaluations, 33);
             assert!((found.value - exhaustive(&phi, &space)).abs() < 1e-12);
         }
         // One less leaves out a level of the largest axes: 3·3 + 3·3 + 3·2 + 1.
-        let found = msg_passing_capped(&phi, &space, 32, &mut generator(1)).unwrap();
+        let found = msg_passing_capped(&phi, &space, 32, None, &mut generator(1)).unwrap();
         assert_eq!(found.evaluations, 25);
+    }
+
+    #[test]
+    fn capped_search_of_large_cliques_takes_two_levels_of_each() {
+        let space = integers(20, 51);
+        let clique = |first: usize| Component::new((first..first + 8).collect()).unwrap();
+        // 2⁸ are within the cap of 1000, 3⁸ are not; four cliques of eight are beyond it even so, and no less is possible.
+        for (cliques, evaluations) in
+            [(vec![clique(0)], 256), (vec![clique(0), clique(4), clique(8), clique(12)], 1024)]
+        {
+            let phi = Formula::new(cliques, rugged);
+            let found =
+                msg_passing_capped(&phi, &space, 1000, Some(1 << 16), &mut generator(1)).unwrap();
+            assert_eq!(found.evaluations, evaluations);
+            assert!((found.value - phi.at(found.point.as_slice())).abs() < 1e-12);
+            space.check(&found.point).unwrap();
+        }
+    }
+
+    #[test]
+    fn capped_search_keeps_eliminations_small_too() {
+        // 6 + 6 variables, each of one side joined to each of the other: 36 small tables, but eliminations of 7 variables.
+        let sides = (0..6).flat_map(|i| (6..12).map(move |j| Edge::new(i, j).unwrap()));
+        let phi = Formula::new(sides.map(Component::pair).collect(), rugged);
+        let space = integers(12, 51);
+        let values = |cap: usize, max_table: Option<u64>| {
+            let found =
+                msg_passing_capped(&phi, &space, cap, max_table, &mut generator(1)).unwrap();
+            assert!((found.value - phi.at(found.point.as_slice())).abs() < 1e-12);
+            found.evaluations
+        };
+        // 36 · 5² = 900 evaluations, and tables of 5⁷ = 78,125 entries.
+        assert_eq!(values(1000, None), 900);
+        assert_eq!(values(1000, Some(78_125)), 900);
+        assert_eq!(values(1000, Some(78_124)), 36 * 16);
+        // At least two, whatever the cap.
+        assert_eq!(values(1000, Some(4)), 36 * 4);
+        // With a cap on evaluations that is no cap, tables of 14⁷ = 10⁸ entries are the last below 2²⁷; smaller ones do here.
+        assert_eq!(values(1_000_000, Some(1 << 20)), 36 * 49);
+        let free = Formula::new(path(3), rugged);
+        let found = msg_passing_capped(&free, &integers(3, 51), 1_000_000, None, &mut generator(1));
+        assert_eq!(found.unwrap().evaluations, 2 * 51 * 51);
     }
 
     #[test]
@@ -1301,7 +1525,7 @@ mod tests {
         let space = Space::new(vec![Parameter::integer("n", 0, 5), Parameter::real("x", 0.0, 1.0)])
             .unwrap();
         let phi = Formula::new(path(2), rugged);
-        let refused = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap_err();
+        let refused = msg_passing_capped(&phi, &space, 1000, None, &mut generator(1)).unwrap_err();
         let message = refused.to_string();
         assert!(message.contains("max_evaluations"), "{message}");
         assert!(message.contains("finite"), "{message}");
@@ -1313,15 +1537,15 @@ mod tests {
         // The number of points of a component does not fit any integer type.
         let space = integers(3, 1_000_000_000_000_000);
         let phi = Formula::new(components(&[&[0, 1, 2]]), rugged);
-        let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
+        let found = msg_passing_capped(&phi, &space, 1000, None, &mut generator(1)).unwrap();
         assert_eq!(found.evaluations, 1000);
         space.check(&found.point).unwrap();
         // A variable in no component costs no evaluations, and must not be tabulated whole for that.
         let phi = Formula::new(components(&[&[1]]), rugged);
-        let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
+        let found = msg_passing_capped(&phi, &space, 1000, None, &mut generator(1)).unwrap();
         assert_eq!(found.evaluations, 1000);
         let phi = Formula::new(Vec::new(), rugged);
-        let found = msg_passing_capped(&phi, &space, 1000, &mut generator(1)).unwrap();
+        let found = msg_passing_capped(&phi, &space, 1000, None, &mut generator(1)).unwrap();
         assert_eq!((found.evaluations, found.value), (0, 0.0));
         space.check(&found.point).unwrap();
     }
@@ -1339,7 +1563,7 @@ mod tests {
             let space = Space::new(levels.iter().enumerate().map(parameter).collect()).unwrap();
             let structure = random_components(levels.len(), &mut generator(seed));
             let phi = Formula::new(structure, rugged);
-            let found = msg_passing_capped(&phi, &space, cap, &mut generator(seed)).unwrap();
+            let found = msg_passing_capped(&phi, &space, cap, None, &mut generator(seed)).unwrap();
             space.check(&found.point).unwrap();
             let cost = |r: i64| {
                 let table = |g: &Component| {
@@ -1369,7 +1593,7 @@ mod tests {
         let mut single = [0_usize; LEVELS];
         let mut joint = [[0_usize; LEVELS]; LEVELS];
         for _ in 0..DRAWS {
-            msg_passing_capped(&phi, &space, 5, &mut rng).unwrap();
+            msg_passing_capped(&phi, &space, 5, None, &mut rng).unwrap();
             let grid = phi.grids.take().remove(0);
             assert_eq!(grid.axis(0).len(), 5);
             let levels: Vec<usize> =

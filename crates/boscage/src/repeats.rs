@@ -68,7 +68,7 @@ pub(crate) struct Known<'a> {
 }
 
 impl Known<'_> {
-    fn contains(&self, point: &Point) -> bool {
+    pub(crate) fn contains(&self, point: &Point) -> bool {
         self.seen.contains(point) || self.pending.contains(point)
     }
 

@@ -114,6 +114,39 @@ pub(crate) fn add_rbf_pair(
     Arch::new().dispatch(Op(u, u_at, v, v_at, weight, out));
 }
 
+/// out[a] += (u[a] − at)².
+pub(crate) fn add_squares(u: &[f64], at: f64, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, at, out) = self;
+            for (out, &u) in out.iter_mut().zip(u) {
+                let d = u - at;
+                *out = d.mul_add(d, *out);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, at, out));
+}
+
+/// out[a] += weight · 2^(−q[a]).
+pub(crate) fn add_exp2_neg(q: &[f64], weight: f64, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(q, weight, out) = self;
+            for (out, &q) in out.iter_mut().zip(q) {
+                *out = weight.mul_add(exp2_neg(q), *out);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(q, weight, out));
+}
+
 /// (Σ w e, Σ w e q) with q = (u − at)² and e = 2^(−q): what a one-variable component adds to the gradient of ρ.
 pub(crate) fn rbf_single_sums(u: &[f64], at: f64, w: &[f64]) -> [f64; 2] {
     struct Op<'a>(&'a [f64], f64, &'a [f64]);
@@ -339,6 +372,10 @@ mod tests {
             add_rbf_single(&u, ua, weight, &mut out);
             let mut pair = w.clone();
             add_rbf_pair((&u, ua), (&v, va), weight, &mut pair);
+            let (mut squares, mut powers) = (vec![0.0; n], w.clone());
+            add_squares(&u, ua, &mut squares);
+            add_squares(&v, va, &mut squares);
+            add_exp2_neg(&squares, weight, &mut powers);
             let mut factor = vec![0.0; n];
             rbf_factor(&u, ua, &mut factor);
             let mut product = vec![0.0; n];
@@ -348,6 +385,8 @@ mod tests {
                 close(factor[a], e(qu));
                 close(out[a], w[a] + weight * e(qu));
                 close(pair[a], w[a] + weight * e(qu + qv));
+                close(squares[a], qu + qv);
+                close(powers[a], w[a] + weight * e(qu + qv));
                 close(product[a], weight * u[a] * v[a]);
             }
             let (mut rs, mut mf, mut ms) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);

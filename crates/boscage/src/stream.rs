@@ -6,6 +6,7 @@
 //!
 //! Cost: making a generator takes well under a microsecond.
 
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -29,6 +30,12 @@ pub enum Purpose {
     Problem = 6,
     /// Noise that is added to the outcomes of a test problem.
     Noise = 7,
+    /// Lines: their directions and points.
+    Line = 8,
+    /// Random embeddings and points in them.
+    Embedding = 9,
+    /// The scrambling of a quasi-random design.
+    Design = 10,
 }
 
 /// All the randomness of one trial.
@@ -44,6 +51,16 @@ impl Stream {
         Self { seed, trial }
     }
 
+    /// The stream of another trial of the same run.
+    pub fn sibling(&self, trial: u64) -> Self {
+        Self { seed: self.seed, trial }
+    }
+
+    /// The number of the trial.
+    pub fn trial(&self) -> u64 {
+        self.trial
+    }
+
     /// An independent generator for this purpose; the same one each time.
     pub fn generator(&self, purpose: Purpose) -> Generator {
         // The whole 256-bit key is used, so different (seed, trial, purpose) cannot share a key stream.
@@ -54,6 +71,12 @@ impl Stream {
         key[24..].copy_from_slice(b"boscage1");
         Generator::from_seed(key)
     }
+}
+
+/// A standard normal number, by Box and Muller.
+pub(crate) fn standard_normal(rng: &mut Generator) -> f64 {
+    let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
 #[cfg(test)]
@@ -76,6 +99,27 @@ mod tests {
             for j in 0..i {
                 assert_ne!(all[i], all[j]);
             }
+        }
+    }
+
+    #[test]
+    fn a_sibling_is_the_stream_of_the_other_trial() {
+        let stream = Stream::new(5, 9);
+        assert_eq!(stream.sibling(4), Stream::new(5, 4));
+        assert_eq!((stream.trial(), stream.sibling(4).trial()), (9, 4));
+        assert_eq!(stream.sibling(9), stream);
+    }
+
+    #[test]
+    fn normal_numbers_have_the_moments_of_the_normal_distribution() {
+        const N: usize = 40_000;
+        let mut rng = Stream::new(1, 0).generator(Purpose::Problem);
+        let z: Vec<f64> = (0..N).map(|_| standard_normal(&mut rng)).collect();
+        // Mean and variance of z^k under the normal distribution.
+        for (k, mean, variance) in [(1, 0.0, 1.0), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)] {
+            let found = z.iter().map(|z| z.powi(k)).sum::<f64>() / N as f64;
+            let error: f64 = variance / N as f64;
+            assert!((found - mean).abs() < 4.0 * error.sqrt(), "moment {k}: {found}");
         }
     }
 

@@ -96,13 +96,13 @@ impl TreeLearning {
 }
 
 /// log(e^ρ(new) / e^ρ(old)); 0 if neither can be scored.
-fn log_ratio(new: f64, old: f64) -> f64 {
+pub(crate) fn log_ratio(new: f64, old: f64) -> f64 {
     let ratio = new - old;
     if ratio.is_nan() { 0.0 } else { ratio }
 }
 
 /// The probability of an event with these log odds.
-fn probability(log_odds: f64) -> f64 {
+pub(crate) fn probability(log_odds: f64) -> f64 {
     1.0 / (1.0 + (-log_odds).exp())
 }
 
@@ -288,11 +288,11 @@ impl<'c, F: FnMut(&Forest) -> Result<f64>> Chain<'c, F> {
 }
 
 /// NaN and +∞ are not likelihoods: such a structure is as good as impossible.
-fn finite_or_impossible(value: f64) -> f64 {
+pub(crate) fn finite_or_impossible(value: f64) -> f64 {
     if value.is_finite() { value } else { f64::NEG_INFINITY }
 }
 
-fn shuffled_pairs(dimension: usize, rng: &mut Generator) -> Result<Vec<Edge>> {
+pub(crate) fn shuffled_pairs(dimension: usize, rng: &mut Generator) -> Result<Vec<Edge>> {
     let mut pairs = Vec::with_capacity(dimension * (dimension - 1) / 2);
     for j in 1..dimension {
         for i in 0..j {
@@ -312,6 +312,9 @@ mod tests {
 
     use super::*;
     use crate::graph::enumeration::{all_pairs, chosen_pairs, enumerate_forests};
+    use crate::markov_chain::{
+        assert_agrees, average, deviations, draw, drift, largest, pearson, standard_errors,
+    };
     use crate::stream::{Purpose, Stream};
 
     fn generator(seed: u64) -> Generator {
@@ -458,71 +461,6 @@ mod tests {
         forests.filter(Forest::is_tree).collect()
     }
 
-    /// The average of transition matrices: one of them, chosen at random.
-    fn average(matrices: &[Vec<Vec<f64>>]) -> Vec<Vec<f64>> {
-        let size = matrices[0].len();
-        let entry = |i: usize, j: usize| {
-            matrices.iter().map(|m| m[i][j]).sum::<f64>() / matrices.len() as f64
-        };
-        (0..size).map(|i| (0..size).map(|j| entry(i, j)).collect()).collect()
-    }
-
-    fn product(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
-        let column = |row: &[f64], j: usize| row.iter().zip(b).map(|(x, b)| x * b[j]).sum();
-        a.iter().map(|row| (0..b.len()).map(|j| column(row, j)).collect()).collect()
-    }
-
-    /// max |π P − π|.
-    fn drift(posterior: &[f64], matrix: &[Vec<f64>]) -> f64 {
-        let moved = &product(&[posterior.to_vec()], matrix)[0];
-        let changes = moved.iter().zip(posterior).map(|(a, b)| (a - b).abs());
-        changes.fold(0.0, f64::max)
-    }
-
-    /// The asymptotic standard error of each state's frequency in a stationary chain of `steps` steps: the variance of
-    /// one step plus twice its covariances with all later ones, Σ_k (P − 1π)^k, summed by doubling.
-    fn standard_errors(posterior: &[f64], matrix: &[Vec<f64>], steps: usize) -> Vec<f64> {
-        let mut power: Vec<Vec<f64>> = matrix
-            .iter()
-            .map(|row| row.iter().zip(posterior).map(|(p, pi)| p - pi).collect())
-            .collect();
-        let mut sum = power.clone();
-        for _ in 0..14 {
-            let later = product(&power, &sum);
-            for (row, later) in sum.iter_mut().zip(later) {
-                for (entry, later) in row.iter_mut().zip(later) {
-                    *entry += later;
-                }
-            }
-            power = product(&power, &power);
-        }
-        let left = power.iter().flatten().fold(0.0, |a: f64, b| a.max(b.abs()));
-        assert!(left < 1e-9, "the chain forgets too slowly: {left}");
-        let variance = |(place, pi): (usize, &f64)| pi * (1.0 - pi) + 2.0 * pi * sum[place][place];
-        let variances = posterior.iter().enumerate().map(variance);
-        variances.map(|v| (v / steps as f64).sqrt()).collect()
-    }
-
-    /// How many standard errors each frequency is off.
-    fn deviations(counts: &[usize], posterior: &[f64], errors: &[f64]) -> Vec<f64> {
-        let steps = counts.iter().sum::<usize>() as f64;
-        let off =
-            |((&count, pi), error): ((&usize, &f64), &f64)| (count as f64 / steps - pi) / error;
-        counts.iter().zip(posterior).zip(errors).map(off).collect()
-    }
-
-    fn largest(deviations: &[f64]) -> f64 {
-        deviations.iter().fold(0.0, |a, b| a.max(b.abs()))
-    }
-
-    /// Every state within 5 standard errors, and the mean square, which has expectation 1, below 2.5.
-    fn assert_agrees(deviations: &[f64]) {
-        let worst = largest(deviations);
-        assert!(worst < 5.0, "{worst} standard errors off: {deviations:.1?}");
-        let square = deviations.iter().map(|z| z * z).sum::<f64>() / deviations.len() as f64;
-        assert!(square < 2.5, "mean square {square}: {deviations:.1?}");
-    }
-
     /// How often each state was visited by Gibbs steps on random pairs, starting from no edges.
     fn gibbs_counts(table: &Table, config: &TreeLearning, steps: usize, seed: u64) -> Vec<usize> {
         let mut rng = generator(seed);
@@ -617,7 +555,7 @@ mod tests {
     #[test]
     fn gibbs_sweeps_keep_draws_of_the_posterior_what_they_are() {
         const DRAWS: usize = 40_000;
-        let pearson = |rule: EdgeRule| {
+        let statistic = |rule: EdgeRule| {
             let gamma = 0.2;
             let config = TreeLearning { edge_rule: rule, ..config(gamma) };
             let table = Table::interacting();
@@ -625,28 +563,20 @@ mod tests {
             let mut rng = generator(7);
             let start = Forest::empty(4);
             let mut chain = Chain::new(start, |f: &Forest| Ok(table.score(f)), &config).unwrap();
-            let mut counts = vec![0.0; posterior.len()];
+            let mut counts = vec![0; posterior.len()];
             for _ in 0..DRAWS {
-                let mut left: f64 = rng.random();
-                let place = posterior.iter().position(|pi| {
-                    left -= pi;
-                    left < 0.0
-                });
-                let place = place.unwrap_or(posterior.len() - 1);
+                let place = draw(&posterior, &mut rng);
                 chain.accept(table.states[place].clone(), table.scores[place]);
                 for pair in shuffled_pairs(4, &mut rng).unwrap() {
                     chain.gibbs_step(pair, &mut rng).unwrap();
                 }
-                counts[table.place(&chain.forest)] += 1.0;
+                counts[table.place(&chain.forest)] += 1;
             }
-            let expected = posterior.iter().map(|pi| pi * DRAWS as f64);
-            let terms = counts.iter().zip(expected).map(|(c, e)| (c - e) * (c - e) / e);
-            let freedom = (posterior.len() - 1) as f64;
-            (terms.sum::<f64>() - freedom) / (2.0 * freedom).sqrt()
+            pearson(&counts, &posterior)
         };
-        let sampled = pearson(EdgeRule::Sample);
+        let sampled = statistic(EdgeRule::Sample);
         assert!(sampled.abs() < 4.0, "{sampled} standard deviations");
-        let greedy = pearson(EdgeRule::Greedy);
+        let greedy = statistic(EdgeRule::Greedy);
         assert!(greedy > 100.0, "only {greedy} standard deviations");
     }
 

@@ -2,24 +2,31 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use boscage::graph::{Edge, Forest};
+use boscage::additive_gp::AdditivePrior;
+use boscage::additive_gp_ucb::{Acquisition, Learning};
+use boscage::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
+use boscage::graph::{Component, Edge, Forest};
+use boscage::graph_learning::GraphLearning;
+use boscage::kernel::{Kernel, KernelFamily};
 use boscage::kernel_learning::{Budget, KernelPrior};
 use boscage::message_passing::{Grid, Zoom};
-use boscage::methods::tree_gp_ucb::{Acquisition, Learning};
-use boscage::methods::{TreeGpUcb, TreeGpUcbSettings};
+use boscage::outputs::OutputRule;
+use boscage::partition_learning::PartitionLearning;
+use boscage::structure::{RandomForest, Structure};
+use boscage::tree_learning::TreeLearning;
 use boscage::{Error, Method, Optimizer, Parameter, Point, Space, Stream, Value, minimize};
 
-fn presets() -> [TreeGpUcbSettings; 2] {
-    [TreeGpUcbSettings::default(), TreeGpUcbSettings::paper()]
+fn presets() -> [AdditiveGpUcbSettings; 2] {
+    [AdditiveGpUcbSettings::default(), AdditiveGpUcbSettings::paper()]
 }
 
 /// Both presets, changed like this, must be refused at construction, in this setting and naming this value.
 #[track_caller]
-fn refused(setting: &str, value: &str, change: impl Fn(&mut TreeGpUcbSettings)) {
+fn refused(setting: &str, value: &str, change: impl Fn(&mut AdditiveGpUcbSettings)) {
     for mut settings in presets() {
         change(&mut settings);
         let space = Space::unit_cube(3).unwrap();
-        let direct = TreeGpUcb::new(space.clone(), settings.clone()).err();
+        let direct = AdditiveGpUcb::new(space.clone(), settings.clone()).err();
         let error = Method::Tree(Box::new(settings)).build(space).err();
         assert_eq!(direct, error);
         let Some(Error::InvalidSetting { setting: named, value: found, reason }) = &error else {
@@ -33,11 +40,11 @@ fn refused(setting: &str, value: &str, change: impl Fn(&mut TreeGpUcbSettings)) 
 
 /// Both presets, changed like this, must run through initial points, learning and model-based asks.
 #[track_caller]
-fn accepted(what: &str, change: impl Fn(&mut TreeGpUcbSettings)) {
+fn accepted(what: &str, change: impl Fn(&mut AdditiveGpUcbSettings)) {
     for mut settings in presets() {
         change(&mut settings);
         let space = Space::unit_cube(3).unwrap();
-        let mut optimizer = TreeGpUcb::new(space.clone(), settings).unwrap();
+        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
         for trial in 0..16 {
             let point = optimizer.ask(&[], &Stream::new(5, trial)).unwrap();
             space.check(&point).unwrap();
@@ -48,8 +55,15 @@ fn accepted(what: &str, change: impl Fn(&mut TreeGpUcbSettings)) {
     }
 }
 
-fn prior(settings: &mut TreeGpUcbSettings) -> &mut KernelPrior {
-    let default = TreeGpUcbSettings::default().kernel_learning.prior;
+fn tree(settings: &mut AdditiveGpUcbSettings) -> &mut TreeLearning {
+    match &mut settings.structure {
+        Structure::Tree(learning) => learning,
+        other => panic!("not a tree: {other:?}"),
+    }
+}
+
+fn prior(settings: &mut AdditiveGpUcbSettings) -> &mut KernelPrior {
+    let default = AdditiveGpUcbSettings::default().kernel_learning.prior;
     settings.kernel_learning.prior.get_or_insert(default.unwrap())
 }
 
@@ -57,10 +71,10 @@ fn prior(settings: &mut TreeGpUcbSettings) -> &mut KernelPrior {
 fn tree_learning_settings() {
     for bad in [0.0, 1.0, -0.5, 1.5, f64::NAN, f64::INFINITY] {
         refused("edge_prior", &bad.to_string(), |s| {
-            s.tree_learning.edge_prior = bad;
+            tree(s).edge_prior = bad;
         });
     }
-    refused("generation", "0", |s| s.tree_learning.generation = 0);
+    refused("generation", "0", |s| tree(s).generation = 0);
 }
 
 #[test]
@@ -134,8 +148,8 @@ fn learning_and_acquisition() {
 
 #[test]
 fn the_limits_of_what_is_allowed_work() {
-    accepted("no samples", |s| s.tree_learning.samples = 0);
-    accepted("one sample", |s| s.tree_learning.samples = 1);
+    accepted("no samples", |s| tree(s).samples = 0);
+    accepted("one sample", |s| tree(s).samples = 1);
     accepted("no initial points", |s| s.initial_points = 0);
     accepted("no kernel learning", |s| {
         s.kernel_learning.budget = Budget::Fixed(0);
@@ -169,9 +183,12 @@ fn unknown_fields_in_json_are_named() {
     let texts = [
         r#"{"name":"tree","settings":{"initial_points":5,"BAD":1}}"#,
         r#"{"name":"tree","settings":{"zoom":{"grid_size":3,"BAD":1}}}"#,
-        r#"{"name":"tree","settings":{"tree_learning":{"samples":3,"BAD":1}}}"#,
+        r#"{"name":"tree","settings":{"structure":{"tree":{"samples":3,"BAD":1}}}}"#,
         r#"{"name":"tree","settings":{"kernel_learning":{"budget":"growing","BAD":1}}}"#,
         r#"{"name":"tree","settings":{},"BAD":1}"#,
+        r#"{"name":"overlap","settings":{"structure":{"graph":{"samples":3,"BAD":1}}}}"#,
+        r#"{"name":"no-overlap","settings":{"structure":{"partition":{"samples":3,"BAD":1}}}}"#,
+        r#"{"name":"random-trees","settings":{"structure":{"random-forest":{"edge_share":0.1,"BAD":1}}}}"#,
         r#"{"name":"random","BAD":1}"#,
     ];
     for text in texts {
@@ -221,7 +238,7 @@ fn wrong_words_and_types_in_json_are_named() {
 
 #[test]
 fn settings_that_came_through_json_are_checked_too() {
-    let text = r#"{"name":"tree","settings":{"tree_learning":{"edge_prior":1}}}"#;
+    let text = r#"{"name":"tree","settings":{"structure":{"tree":{"edge_prior":1}}}}"#;
     let method: Method = serde_json::from_str(text).unwrap();
     let error = method.build(Space::unit_cube(2).unwrap()).err().unwrap();
     assert!(
@@ -234,20 +251,161 @@ fn settings_that_came_through_json_are_checked_too() {
 fn an_unknown_method_is_told_the_known_ones() {
     for unknown in ["", "Tree", "tree ", "bayes"] {
         let error = Method::named(unknown).unwrap_err();
-        assert!(matches!(
-            &error,
-            Error::InvalidSetting { setting: "method", value, .. } if value == unknown
-        ));
+        assert!(matches!(&error, Error::UnknownMethod { name } if name == unknown));
         let text = error.to_string();
         assert!(text.contains(unknown));
-        for (name, _) in Method::NAMES {
-            assert!(text.contains(name), "{name} is not in {text:?}");
+        for known in Method::NAMES {
+            assert!(text.contains(known.name), "{} is not in {text:?}", known.name);
         }
     }
-    for (name, description) in Method::NAMES {
-        Method::named(name).unwrap();
-        assert!(!description.is_empty());
+    for known in Method::NAMES {
+        assert_eq!(Method::named(known.name).unwrap(), (known.method)());
+        assert!(!known.summary.is_empty());
     }
+    let mut names = Method::NAMES.map(|known| known.name);
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+/// Named settings of a method with an additive GP, or none for the others.
+fn additive(method: Method) -> Option<AdditiveGpUcbSettings> {
+    match method {
+        Method::Tree(settings)
+        | Method::Overlap(settings)
+        | Method::NoOverlap(settings)
+        | Method::RandomTrees(settings)
+        | Method::Oracle(settings)
+        | Method::GpUcb(settings) => Some(*settings),
+        Method::Line(_) | Method::Rembo(_) | Method::Random => None,
+    }
+}
+
+fn truth(dimension: usize) -> AdditivePrior {
+    let edge = |i: usize| Component::pair(Edge::new(i - 1, i).unwrap());
+    AdditivePrior {
+        components: (1..dimension).map(edge).collect(),
+        kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.2, 0.5),
+        noise_std: 0.1,
+    }
+}
+
+/// Refused when built in three dimensions, in this setting and naming this value.
+#[track_caller]
+fn not_built(method: Method, setting: &str, value: &str) {
+    let error = method.build(Space::unit_cube(3).unwrap()).err();
+    let Some(Error::InvalidSetting { setting: named, value: found, reason }) = &error else {
+        panic!("{setting} = {value}: {error:?}");
+    };
+    assert_eq!((*named, found.as_str()), (setting, value));
+    assert!(!reason.is_empty());
+}
+
+#[test]
+fn a_structure_of_another_method_is_refused_by_its_name() {
+    type Wrap = fn(Box<AdditiveGpUcbSettings>) -> Method;
+    let methods: [Wrap; 6] = [
+        Method::Tree,
+        Method::Overlap,
+        Method::NoOverlap,
+        Method::RandomTrees,
+        Method::Oracle,
+        Method::GpUcb,
+    ];
+    let mut structures: Vec<Structure> = Vec::new();
+    for known in Method::NAMES {
+        if let Some(settings) = additive((known.method)()) {
+            structures.push(match settings.structure {
+                Structure::Given(None) => Structure::Given(Some(Box::new(truth(3)))),
+                other => other,
+            });
+        }
+    }
+    assert_eq!(structures.len(), 10);
+    let mut fitting = 0;
+    for structure in structures {
+        for method in methods {
+            let settings = AdditiveGpUcbSettings {
+                structure: structure.clone(),
+                acquisition: Acquisition::Joint(2.0),
+                outputs: OutputRule::Raw,
+                ..AdditiveGpUcbSettings::default()
+            };
+            let method = method(Box::new(settings));
+            match method.build(Space::unit_cube(3).unwrap()) {
+                Ok(_) => fitting += 1,
+                Err(_) => not_built(method, "structure", structure.name()),
+            }
+        }
+    }
+    assert_eq!(fitting, 10, "each structure fits one method");
+}
+
+#[test]
+fn settings_of_graphs_groups_and_forests() {
+    let overlap = |change: fn(&mut GraphLearning)| {
+        let mut learning = GraphLearning::default();
+        change(&mut learning);
+        let structure = Structure::Graph(learning);
+        Method::Overlap(Box::new(AdditiveGpUcbSettings {
+            structure,
+            ..AdditiveGpUcbSettings::overlap()
+        }))
+    };
+    not_built(overlap(|g| g.edge_prior = 0.0), "edge_prior", "0");
+    not_built(overlap(|g| g.edge_prior = f64::NAN), "edge_prior", "NaN");
+    not_built(overlap(|g| g.max_table = Some(3)), "max_table", "3");
+    let no_overlap = |change: fn(&mut PartitionLearning)| {
+        let mut learning = PartitionLearning::default();
+        change(&mut learning);
+        let structure = Structure::Partition(learning);
+        Method::NoOverlap(Box::new(AdditiveGpUcbSettings {
+            structure,
+            ..AdditiveGpUcbSettings::no_overlap(None)
+        }))
+    };
+    not_built(no_overlap(|p| p.concentration = 0.0), "concentration", "0");
+    not_built(no_overlap(|p| p.concentration = f64::INFINITY), "concentration", "inf");
+    not_built(no_overlap(|p| p.max_group_size = Some(0)), "max_group_size", "0");
+    for (share, text) in [(0.0, "0"), (1.0, "1"), (-0.5, "-0.5"), (f64::NAN, "NaN")] {
+        let structure = Structure::RandomForest(RandomForest { edge_share: share });
+        let settings = AdditiveGpUcbSettings { structure, ..AdditiveGpUcbSettings::random_trees() };
+        not_built(Method::RandomTrees(Box::new(settings)), "edge_share", text);
+    }
+    for (growth, text) in [(-0.1, "-0.1"), (1.5, "1.5"), (f64::NAN, "NaN")] {
+        let settings =
+            AdditiveGpUcbSettings { lengthscale_growth: growth, ..AdditiveGpUcbSettings::gp_ucb() };
+        not_built(Method::GpUcb(Box::new(settings)), "lengthscale_growth", text);
+    }
+    // One component of all variables has no additive bound.
+    let additive = AdditiveGpUcbSettings {
+        acquisition: Acquisition::Additive,
+        ..AdditiveGpUcbSettings::gp_ucb()
+    };
+    not_built(Method::GpUcb(Box::new(additive)), "acquisition", "additive");
+}
+
+#[test]
+fn the_truth_must_be_given_and_fit() {
+    let oracle = |truth: Option<AdditivePrior>| {
+        Method::Oracle(Box::new(AdditiveGpUcbSettings::oracle(truth)))
+    };
+    not_built(Method::named("oracle").unwrap(), "structure", "given");
+    assert!(oracle(Some(truth(3))).build(Space::unit_cube(3).unwrap()).is_ok());
+    let wrong = oracle(Some(truth(4))).build(Space::unit_cube(3).unwrap()).err().unwrap();
+    assert!(matches!(wrong, Error::WrongDimension { expected: 3, found: 4, .. }), "{wrong:?}");
+    let mut beyond = truth(3);
+    beyond.components.push(Component::single(3));
+    let wrong = oracle(Some(beyond)).build(Space::unit_cube(3).unwrap()).err().unwrap();
+    assert!(matches!(wrong, Error::InvalidStructure { .. }), "{wrong:?}");
+    let mut negative = truth(3);
+    negative.kernel.scales[1] = -1.0;
+    not_built(oracle(Some(negative)), "scales", "-1");
+    // Its kernel and noise are those of raw outcomes.
+    let standardised = AdditiveGpUcbSettings {
+        outputs: OutputRule::Standardised,
+        ..AdditiveGpUcbSettings::oracle(Some(truth(3)))
+    };
+    not_built(Method::Oracle(Box::new(standardised)), "outputs", "standardised");
 }
 
 #[test]
@@ -289,7 +447,7 @@ fn every_error_names_the_offending_value() {
         (told(vec![0.5, -2.5], 0.0), "InvalidPoint", &["coordinate 1", "-2.5"]),
         (told(vec![f64::NAN, 0.5], 0.0), "InvalidPoint", &["coordinate 0", "NaN"]),
         (told(vec![0.5; 2], f64::NEG_INFINITY), "InvalidOutcome", &["-inf"]),
-        (Method::named("magic").unwrap_err(), "InvalidSetting", &["method", "magic"]),
+        (Method::named("magic").unwrap_err(), "UnknownMethod", &["method", "magic"]),
         (Grid::new(vec![vec![0.0], vec![]]).unwrap_err(), "InvalidStructure", &["1"]),
         (cycle, "InvalidStructure", &["1–2", "cycle"]),
         (Edge::new(4, 4).unwrap_err(), "InvalidStructure", &["4"]),

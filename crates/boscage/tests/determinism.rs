@@ -5,20 +5,50 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use boscage::additive_gp::AdditivePrior;
+use boscage::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
+use boscage::additive_gp_ucb::{Learning, Phase};
+use boscage::graph::{Component, Edge};
+use boscage::kernel::{Kernel, KernelFamily};
 use boscage::kernel_learning::Budget;
-use boscage::methods::tree_gp_ucb::{Learning, Phase};
-use boscage::methods::{TreeGpUcb, TreeGpUcbSettings};
 use boscage::stream::Purpose;
+use boscage::structure::Structure;
+use boscage::tree_learning::TreeLearning;
 use boscage::{Error, Method, Model, Optimizer, Parameter, Point, Space, Stream};
 
 const SEED: u64 = 77;
 
-fn presets() -> [(&'static str, TreeGpUcbSettings); 2] {
-    [("default", TreeGpUcbSettings::default()), ("paper", TreeGpUcbSettings::paper())]
+fn presets() -> [(&'static str, AdditiveGpUcbSettings); 2] {
+    [("default", AdditiveGpUcbSettings::default()), ("paper", AdditiveGpUcbSettings::paper())]
 }
 
-fn optimizer(space: &Space, settings: &TreeGpUcbSettings) -> TreeGpUcb {
-    TreeGpUcb::new(space.clone(), settings.clone()).unwrap()
+/// The structure of these settings, learned with fewer samples.
+fn tree_with_samples(samples: usize, settings: &AdditiveGpUcbSettings) -> Structure {
+    match &settings.structure {
+        Structure::Tree(learning) => Structure::Tree(TreeLearning { samples, ..learning.clone() }),
+        other => other.clone(),
+    }
+}
+
+/// All methods by name. Who needs the truth is told one: a path through all variables.
+fn named(dimension: usize) -> impl Iterator<Item = (&'static str, Method)> {
+    let edge = |i: usize| Component::pair(Edge::new(i - 1, i).unwrap());
+    let truth = AdditivePrior {
+        components: (1..dimension).map(edge).collect(),
+        kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.3, 0.5),
+        noise_std: 0.1,
+    };
+    Method::NAMES.into_iter().map(move |known| match (known.method)() {
+        Method::Oracle(_) => {
+            let settings = AdditiveGpUcbSettings::oracle(Some(truth.clone()));
+            (known.name, Method::Oracle(Box::new(settings)))
+        }
+        other => (known.name, other),
+    })
+}
+
+fn optimizer(space: &Space, settings: &AdditiveGpUcbSettings) -> AdditiveGpUcb {
+    AdditiveGpUcb::new(space.clone(), settings.clone()).unwrap()
 }
 
 fn cube(dimension: usize) -> Space {
@@ -74,8 +104,7 @@ fn assert_same(what: &str, found: &Record, want: &Record) {
 
 #[test]
 fn the_same_seed_is_the_same_run_and_another_is_not() {
-    for (name, _) in Method::NAMES {
-        let method = Method::named(name).unwrap();
+    for (name, method) in named(5) {
         let [a, b, other] = [1, 1, 2].map(|seed| {
             let mut optimizer = method.build(cube(5)).unwrap();
             run(optimizer.as_mut(), 24, seed)
@@ -94,7 +123,7 @@ fn the_number_of_threads_does_not_matter() {
     // hundreds. Samples and budget only decide how long this takes.
     let space = cube(30);
     for (name, mut settings) in presets() {
-        settings.tree_learning.samples = 40;
+        settings.structure = tree_with_samples(40, &settings);
         settings.kernel_learning.budget = Budget::Fixed(8);
         let [one, two] = [1, 2].map(|threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -111,17 +140,94 @@ fn the_number_of_threads_does_not_matter() {
         });
         let model = one.models[0].as_ref().unwrap();
         assert_eq!(model.observations, 400, "{name}");
-        assert!(!model.forest.edges().is_empty());
+        assert!(!model.graph.edges().is_empty());
         assert_same(name, &two, &one);
     }
 }
 
+/// Every method by its name, with its own settings. Tables are split among threads at any size.
+#[test]
+fn the_number_of_threads_does_not_matter_to_any_method() {
+    let space = cube(12);
+    for (name, method) in named(12) {
+        let [one, two] = [1, 2].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| {
+                let mut optimizer = method.build(space.clone()).unwrap();
+                for k in 0..150 {
+                    let point = space.sample(&mut Stream::new(8, k).generator(Purpose::Problem));
+                    let outcome = outcome(&point);
+                    optimizer.tell(point, outcome).unwrap();
+                }
+                run(optimizer.as_mut(), 2, SEED)
+            })
+        });
+        assert_same(name, &two, &one);
+    }
+}
+
+/// Every method by its name, interrupted at some trials and continued from its model as a file would have it: with pending points,
+/// a failure, and a space of every kind of parameter that all methods take.
+#[test]
+fn every_method_can_be_resumed() {
+    let space = Space::new(vec![
+        Parameter::real("r", 0.0, 1.0),
+        Parameter::real_log("l", 1e-4, 1.0),
+        Parameter::integer("i", 0, 9),
+        Parameter::boolean("b"),
+        Parameter::real("s", 0.0, 1.0),
+    ])
+    .unwrap();
+    for (name, method) in named(5) {
+        let mut optimizer = method.build(space.clone()).unwrap();
+        let mut pending: Vec<Point> = Vec::new();
+        // What a store would hold: what was told, in order, and the latest model. None stands for a failure.
+        let mut told: Vec<(Point, Option<f64>)> = Vec::new();
+        let mut models = 0;
+        for trial in 0..34_u64 {
+            let stream = Stream::new(SEED, trial);
+            let before = optimizer.model().cloned();
+            let point = optimizer.ask(&pending, &stream).unwrap();
+            if [1, 11, 13, 17, 18, 23, 29, 32, 33].contains(&trial) {
+                let mut fresh = method.build(space.clone()).unwrap();
+                for (point, outcome) in &told {
+                    match outcome {
+                        Some(outcome) => fresh.tell(point.clone(), *outcome).unwrap(),
+                        None => fresh.fail(point.clone()).unwrap(),
+                    }
+                }
+                if let Some(model) = before {
+                    models += 1;
+                    fresh.resume(through_json(model)).unwrap();
+                }
+                let again = fresh.ask(&pending, &stream).unwrap();
+                assert_eq!(bits(&again), bits(&point), "{name}: trial {trial}");
+                assert_eq!(fresh.model(), optimizer.model(), "{name}: trial {trial}");
+            }
+            pending.push(point);
+            if pending.len() == 3 {
+                for point in pending.drain(..2) {
+                    let outcome = (trial != 14).then(|| outcome(&point));
+                    match outcome {
+                        Some(outcome) => optimizer.tell(point.clone(), outcome).unwrap(),
+                        None => optimizer.fail(point.clone()).unwrap(),
+                    }
+                    told.push((point, outcome));
+                }
+            }
+        }
+        let shows_model = optimizer.model().is_some();
+        assert_eq!(models > 2, shows_model, "{name}: {models} resumed with a model");
+        assert_eq!(shows_model, !name.starts_with("rembo") && name != "random");
+    }
+}
+
 /// 26 trials in five dimensions with both presets, and how often each of them learns on the way.
-fn short_runs() -> Vec<(&'static str, TreeGpUcbSettings, Record)> {
+fn short_runs() -> Vec<(&'static str, AdditiveGpUcbSettings, Record)> {
     let runs = presets().into_iter().map(|(name, mut settings)| {
         // So few samples and likelihoods that what is learned depends on what was learned before, and more often than
         // in the paper, so that each resumed run learns again.
-        settings.tree_learning.samples = 12;
+        settings.structure = tree_with_samples(12, &settings);
         if name == "paper" {
             settings.learning = Learning::Every(4);
             settings.kernel_learning.budget = Budget::Fixed(3);
@@ -137,7 +243,12 @@ fn short_runs() -> Vec<(&'static str, TreeGpUcbSettings, Record)> {
 }
 
 /// A new optimizer in the state that the run was in before its trial k.
-fn restored(settings: &TreeGpUcbSettings, record: &Record, k: usize, json: bool) -> TreeGpUcb {
+fn restored(
+    settings: &AdditiveGpUcbSettings,
+    record: &Record,
+    k: usize,
+    json: bool,
+) -> AdditiveGpUcb {
     let mut optimizer = optimizer(&cube(5), settings);
     for point in &record.points[..k] {
         optimizer.tell(point.clone(), outcome(point)).unwrap();
@@ -219,7 +330,7 @@ fn a_run_with_workers_can_be_resumed() {
         let mut told: Vec<Point> = Vec::new();
         for trial in 0..50 {
             let stream = Stream::new(SEED, trial);
-            let mut fresh = TreeGpUcb::new(space.clone(), settings.clone()).unwrap();
+            let mut fresh = AdditiveGpUcb::new(space.clone(), settings.clone()).unwrap();
             for point in &told {
                 fresh.tell(point.clone(), outcome(point)).unwrap();
             }
@@ -259,7 +370,7 @@ fn a_model_that_does_not_fit_is_refused() {
         );
         // A forest and a kernel that do not belong together.
         for mixed in [
-            Model { forest: wrong.forest.clone(), ..model.clone() },
+            Model { graph: wrong.graph.clone(), ..model.clone() },
             Model { prior: wrong.prior.clone(), ..model.clone() },
         ] {
             let refused = resumed.resume(mixed).unwrap_err();
@@ -296,10 +407,10 @@ fn workers_learn_once_for_each_interval_passed() {
     ] {
         let learned = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&learned);
-        let mut settings = TreeGpUcbSettings::paper();
-        settings.tree_learning.samples = 10;
+        let mut settings = AdditiveGpUcbSettings::paper();
+        settings.structure = tree_with_samples(10, &settings);
         let mut optimizer = optimizer(&cube(3), &settings).with_observer(Arc::new(move |phase| {
-            if phase == Phase::TreeLearning {
+            if phase == Phase::StructureLearning {
                 counter.fetch_add(1, Ordering::Relaxed);
             }
         }));
@@ -331,9 +442,9 @@ fn workers_learn_once_for_each_interval_passed() {
 fn workers_learn_once_from_the_same_observations() {
     let learned = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&learned);
-    let settings = TreeGpUcbSettings::default();
+    let settings = AdditiveGpUcbSettings::default();
     let mut optimizer = optimizer(&cube(3), &settings).with_observer(Arc::new(move |phase| {
-        if phase == Phase::TreeLearning {
+        if phase == Phase::StructureLearning {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }));

@@ -17,11 +17,14 @@
 //! made.
 
 use std::borrow::Cow;
+use std::f64::consts::FRAC_1_SQRT_2;
 use std::path::Path;
 use std::rc::Rc;
 
 use boscage::acquisition::AdditiveFunction;
+use boscage::additive_gp::AdditivePrior;
 use boscage::graph::{Component, Graph};
+use boscage::kernel::{Kernel, KernelFamily};
 use boscage::message_passing::{Grid, msg_passing_discrete};
 use boscage::stream::{Generator, Purpose};
 use boscage::{Parameter, Point, Space, Stream, Value};
@@ -31,6 +34,9 @@ use crate::error::{Error, Result};
 use crate::problem::{Certainty, Goal, Optimum, Problem};
 use crate::problems::graphs::GraphShape;
 use crate::run::normal;
+
+/// Noise of the true model of a function that is observed without noise, as a share of its components' deviation.
+const LEAST_NOISE: f64 = 1e-3;
 
 /// The largest error of the variance of a drawn function on one axis of its grid, relative to the prior variance. No entry of
 /// a covariance matrix is further off than that, or twice that for an edge. A smaller one would be lost in rounding: φ divides by the
@@ -216,6 +222,8 @@ impl AdditiveDraw {
             axis,
             tabulated,
             noise_std: self.noise_std,
+            lengthscale: self.lengthscale,
+            variance: self.variance,
             optimum: None,
         })
     }
@@ -340,6 +348,8 @@ pub struct DrawnFunction {
     /// φ at each level; empty if the function lives everywhere.
     tabulated: Vec<Vec<f64>>,
     noise_std: f64,
+    lengthscale: f64,
+    variance: f64,
     optimum: Option<Optimum>,
 }
 
@@ -603,6 +613,23 @@ impl Problem for DrawnFunction {
 
     fn graph(&self) -> Option<&Graph> {
         Some(&self.graph)
+    }
+
+    fn truth(&self) -> Option<AdditivePrior> {
+        let dimension = self.space.dimension();
+        // The variance of a component is √(Σσ_i²): an edge gets σ_i = variance/√2 from each of its two variables.
+        let scale = |i: usize| {
+            let isolated = self.graph.neighbors(i).is_empty();
+            if isolated { self.variance } else { self.variance * FRAC_1_SQRT_2 }
+        };
+        let mut kernel =
+            Kernel::uniform(KernelFamily::Rbf, dimension, self.lengthscale, self.variance);
+        kernel.scales = (0..dimension).map(scale).collect();
+        let mut components = self.components.clone();
+        components.sort_unstable();
+        // A GP without noise is not one that can be conditioned on everything.
+        let noise_std = self.noise_std.max(LEAST_NOISE * self.variance.sqrt());
+        Some(AdditivePrior { components, kernel, noise_std })
     }
 }
 

@@ -160,22 +160,25 @@ pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<()> {
     let Some(name) = &args.name else {
         if args.json {
             let all =
-                Method::NAMES.map(|(name, summary)| json!({ "name": name, "summary": summary }));
+                Method::NAMES.map(|known| json!({ "name": known.name, "summary": known.summary }));
             writeln!(stdout, "{}", serde_json::to_string_pretty(&all)?)?;
             return Ok(());
         }
         let mut rows = table(&["method", "what it is"]);
-        rows.add_rows(Method::NAMES.map(|(name, summary)| [name, summary]));
+        rows.add_rows(Method::NAMES.map(|known| [known.name, known.summary]));
         writeln!(stdout, "{}\n", text(rows))?;
         writeln!(stdout, "All settings of a method: boscage bench methods tree")?;
         writeln!(stdout, "In a recipe:")?;
         writeln!(stdout, "  [methods.tree-few-samples]")?;
         writeln!(stdout, "  name = \"tree\"")?;
-        writeln!(stdout, "  settings = {{ tree_learning = {{ samples = 50 }} }}")?;
+        writeln!(stdout, "  settings = {{ structure.tree.samples = 50 }}")?;
         return Ok(());
     };
-    if !Method::NAMES.iter().any(|(known, _)| known == name) {
-        bail!("there is no method {name:?}{}", choices(name, Method::NAMES.map(|(name, _)| name)));
+    if !Method::NAMES.iter().any(|known| known.name == name) {
+        bail!(
+            "there is no method {name:?}{}",
+            choices(name, Method::NAMES.map(|known| known.name))
+        );
     }
     let settings = boscage_study::describe(name)?;
     if args.json {
@@ -194,7 +197,7 @@ pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<()> {
         writeln!(stdout, "{}\n", text(rows))?;
         writeln!(
             stdout,
-            "In a recipe: settings.tree_learning.samples = 50; \"none\" switches an optional setting off."
+            "In a recipe: settings.structure.tree.samples = 50; \"none\" switches an optional setting off."
         )?;
     }
     Ok(())

@@ -67,7 +67,7 @@ const EXAMPLES: &str = "Examples:
   boscage bench run star25 --profile quick
   boscage bench run star25 --dry-run --jobs 8
   boscage bench run my.toml --out results/mine --seeds 5 --trials 100
-  boscage bench run star25 --methods tree --set methods.tree.settings.tree_learning.samples=50 --out results/samples-50";
+  boscage bench run star25 --methods tree --set methods.tree.settings.structure.tree.samples=50 --out results/samples-50";
 
 fn path_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

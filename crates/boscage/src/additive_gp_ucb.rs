@@ -1,0 +1,872 @@
+//! GP-UCB with an additive GP: the loop of Algorithm 1, for any way of choosing the structure.
+//!
+//! Paper: Algorithm 1. Each ask learns the structure and Θ if that is due, conditions the additive GP on all observations
+//! and on the pending points, and maximises the acquisition function. With trees as the structure this is Tree-GP-UCB
+//! ([`crate::methods::tree_gp_ucb`]); the other files in `methods/` say what else it can be.
+//!
+//! Notation: N_init `initial_points`, C `learning`, S and γ in `structure`, R and L in `zoom`, η `noise_std`,
+//! ℓ_i `lengthscale` and σ_i `scale` to begin with; t is the number of the observation that is being chosen.
+//!
+//! Cost of an ask with n observations: n²/2 multiply-adds to append and for each of the Σ_G R^|G| values of φ^G at each of L
+//! levels; a learning step adds a Cholesky factorisation for each structure that is scored and as many gradients of ρ as the
+//! budget of kernel learning says.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::acquisition::{Ucb, beta};
+use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, StructureScore};
+use crate::design::Design;
+use crate::error::{Error, Result};
+use crate::graph::{Component, Graph};
+use crate::joint_ucb::maximize_joint_ucb;
+use crate::kernel::{Kernel, KernelFamily, Metric};
+use crate::kernel_learning::{KernelLearning, kernel_learning};
+use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
+use crate::optimizer::{Model, Optimizer};
+use crate::outputs::{OutputMap, OutputRule};
+use crate::repeats::{RepeatRule, Seen};
+use crate::space::{Point, Space};
+use crate::stream::{Purpose, Stream};
+use crate::structure::{LearnedStructure, Structure};
+
+/// When structure and parameters are learned again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Learning {
+    /// Whenever t has passed a multiple of C since the last time: the paper's rule, made safe for parallel workers.
+    Every(usize),
+    /// When the number of observations has grown by this share since the last time: often at first, when each
+    /// observation says much, and seldom later, when learning is expensive.
+    Growth(f64),
+}
+
+/// Where kernel learning starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelStart {
+    /// The present parameters.
+    Present,
+    /// The present parameters, and once more the initial ones; the better result is kept. A way out of local maxima,
+    /// such as the one where everything is noise.
+    #[default]
+    PresentAndInitial,
+}
+
+/// What is maximised to choose a point.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Acquisition {
+    /// Σ_G (μ^G + √β_t σ^G), exactly on the grid, as in the paper.
+    Additive,
+    /// μ + κσ of the whole sum, with this κ, climbed from the maxima that message passing finds.
+    Joint(f64),
+    /// The same with κ = √β_t.
+    JointSchedule,
+}
+
+/// Settings of [`AdditiveGpUcb`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct AdditiveGpUcbSettings {
+    /// N_init: points before the model is used.
+    pub initial_points: usize,
+    /// How they are chosen.
+    pub design: Design,
+    /// When structure and parameters are learned.
+    pub learning: Learning,
+    /// How the structure is chosen.
+    pub structure: Structure,
+    /// How Θ and the noise are learned. The median of the prior on scales counts in multiples of `scale`.
+    pub kernel_learning: KernelLearning,
+    /// Where it starts from.
+    pub kernel_start: KernelStart,
+    /// The shape of the kernel.
+    pub family: KernelFamily,
+    /// How categorical parameters measure differences.
+    pub categorical: Metric,
+    /// ℓ_i to begin with, as a share of each parameter's range.
+    pub lengthscale: f64,
+    /// How ℓ_i to begin with, and the median of their prior, grow with the number of variables: they are multiplied by D to this
+    /// power.
+    pub lengthscale_growth: f64,
+    /// σ_i to begin with; none for 1/D, which spreads the variance of standardised outcomes over the variables (1/√D if they
+    /// are all in one component).
+    pub scale: Option<f64>,
+    /// η to begin with, in units of what the model sees (see `outputs`).
+    pub noise_std: f64,
+    /// What is maximised to choose a point.
+    pub acquisition: Acquisition,
+    /// R and L of the search by the additive bound, in spaces with real parameters.
+    pub zoom: Zoom,
+    /// Cap on evaluations of φ^G for a search by the additive bound in spaces of finite parameters; none searches them by
+    /// zooming too.
+    pub max_evaluations: Option<usize>,
+    /// What the model sees of outcomes.
+    pub outputs: OutputRule,
+    /// Whether points may be asked for again.
+    pub repeats: RepeatRule,
+}
+
+impl AdditiveGpUcbSettings {
+    /// Refuses settings that make no sense, naming the setting.
+    pub fn validate(&self) -> Result<()> {
+        self.structure.validate()?;
+        self.kernel_learning.validate()?;
+        self.zoom.validate()?;
+        let positive = [
+            ("lengthscale", self.lengthscale),
+            ("scale", self.scale.unwrap_or(1.0)),
+            ("noise_std", self.noise_std),
+        ];
+        for (setting, value) in positive {
+            if !(value > 0.0 && value.is_finite()) {
+                let reason = "it must be positive and finite";
+                return Err(Error::InvalidSetting { setting, value: value.to_string(), reason });
+            }
+        }
+        match self.learning {
+            Learning::Every(0) => Err(Error::InvalidSetting {
+                setting: "learning",
+                value: "every 0".to_string(),
+                reason: "the interval must be at least 1",
+            }),
+            Learning::Growth(share) if !(share > 0.0 && share.is_finite()) => {
+                Err(Error::InvalidSetting {
+                    setting: "learning",
+                    value: format!("growth {share}"),
+                    reason: "the share must be positive and finite",
+                })
+            }
+            _ if !(0.0..=1.0).contains(&self.lengthscale_growth) => Err(Error::InvalidSetting {
+                setting: "lengthscale_growth",
+                value: self.lengthscale_growth.to_string(),
+                reason: "it must be between 0 and 1",
+            }),
+            _ if self.structure == Structure::Whole
+                && self.acquisition == Acquisition::Additive =>
+            {
+                Err(Error::InvalidSetting {
+                    setting: "acquisition",
+                    value: "additive".to_string(),
+                    reason: "a single component of all variables is no sum; choose joint",
+                })
+            }
+            _ if matches!(self.structure, Structure::Given(_))
+                && self.outputs != OutputRule::Raw =>
+            {
+                Err(Error::InvalidSetting {
+                    setting: "outputs",
+                    value: "standardised".to_string(),
+                    reason: "a given kernel and noise are on the scale of raw outcomes; choose raw",
+                })
+            }
+            _ => match self.acquisition {
+                Acquisition::Joint(kappa) if !(kappa >= 0.0 && kappa.is_finite()) => {
+                    Err(Error::InvalidSetting {
+                        setting: "acquisition",
+                        value: format!("joint {kappa}"),
+                        reason: "κ must be finite and not negative",
+                    })
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+}
+
+/// The squares of raw outcomes may overflow; a model is plain data, and JSON has no word for what is not finite.
+fn finite_or_lowest(log_likelihood: f64) -> f64 {
+    if log_likelihood.is_finite() { log_likelihood } else { f64::MIN }
+}
+
+/// The parts of an ask, as told to an observer when each begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// Structure learning, such as TREE-LEARNING.
+    StructureLearning,
+    /// Kernel learning.
+    KernelLearning,
+    /// Conditioning on the data and pending points.
+    Conditioning,
+    /// Maximising the acquisition function.
+    Acquisition,
+    /// The model could not be used: a random point is drawn instead.
+    Fallback,
+    /// The ask is over.
+    Done,
+}
+
+/// Called with each phase of an ask as it begins. The crate has no clock: who wants times takes them here.
+pub type Observer = Arc<dyn Fn(Phase) + Send + Sync>;
+
+/// GP-UCB with an additive GP, one ask at a time.
+#[derive(Clone)]
+pub struct AdditiveGpUcb {
+    space: Space,
+    settings: AdditiveGpUcbSettings,
+    data: Dataset,
+    /// Points that could not be evaluated: conditioned on like pending ones, or they would be the maximum again.
+    failed: Vec<Point>,
+    seen: Seen,
+    /// The initial parameters, with the structure to begin with.
+    initial: AdditivePrior,
+    /// What was learned last; before that, the initial parameters with `observations` 0.
+    model: Model,
+    /// The model conditioned on its first `model.observations` observations at once and on later ones row by row, so
+    /// that a resumed run has the same bits.
+    posterior: Option<AdditivePosterior>,
+    evaluations: usize,
+    fallbacks: usize,
+    refused: usize,
+    observer: Option<Observer>,
+}
+
+impl std::fmt::Debug for AdditiveGpUcb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AdditiveGpUcb")
+            .field("settings", &self.settings)
+            .field("observations", &self.data.len())
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AdditiveGpUcb {
+    /// A new run in this space.
+    pub fn new(space: Space, mut settings: AdditiveGpUcbSettings) -> Result<Self> {
+        settings.validate()?;
+        let dimension = space.dimension();
+        let share = match settings.structure {
+            Structure::Whole => 1.0 / (dimension as f64).sqrt(),
+            _ => 1.0 / dimension as f64,
+        };
+        let scale = settings.scale.unwrap_or(share);
+        let growth = (dimension as f64).powf(settings.lengthscale_growth);
+        if let Some(prior) = &mut settings.kernel_learning.prior {
+            prior.scales.median *= scale;
+            prior.lengthscales.median *= growth;
+        }
+        let lengthscale = settings.lengthscale * growth;
+        let mut kernel = Kernel::uniform(settings.family, dimension, lengthscale, scale);
+        for d in (0..dimension).filter(|&d| space.is_categorical(d)) {
+            kernel.metrics[d] = settings.categorical;
+        }
+        let graph = settings.structure.initial_graph(dimension)?;
+        let components = settings.structure.components(&graph);
+        let initial = match settings.structure.given_prior(dimension)? {
+            Some(prior) => prior.clone(),
+            None => AdditivePrior { components, kernel, noise_std: settings.noise_std },
+        };
+        let model = Model {
+            graph,
+            prior: initial.clone(),
+            outputs: OutputMap::identity(),
+            observations: 0,
+            log_likelihood: 0.0,
+            edge_frequencies: Vec::new(),
+        };
+        Ok(Self {
+            data: Dataset::empty(dimension),
+            failed: Vec::new(),
+            seen: Seen::default(),
+            space,
+            settings,
+            initial,
+            model,
+            posterior: None,
+            evaluations: 0,
+            fallbacks: 0,
+            refused: 0,
+            observer: None,
+        })
+    }
+
+    /// Has `observer` called at the beginning of each phase of every ask.
+    pub fn with_observer(mut self, observer: Observer) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// How many asks had to fall back on a random point because the model could not be computed from the data.
+    pub fn fallbacks(&self) -> usize {
+        self.fallbacks
+    }
+
+    /// How many structures were refused because message passing along them would need too large a table.
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+
+    /// The observations so far.
+    pub fn data(&self) -> &Dataset {
+        &self.data
+    }
+
+    /// The posterior of the present model given all observations; predictions are on the model's scale of outcomes
+    /// (`model.outputs` maps them back).
+    pub fn posterior(&mut self) -> Result<&AdditivePosterior> {
+        let y = self.model_outcomes();
+        let mut posterior = match self.posterior.take() {
+            Some(posterior) => posterior,
+            None => {
+                let n = self.model.observations;
+                self.model.prior.condition(&self.data.with_outcomes(n, y[..n].to_vec()))?
+            }
+        };
+        for (a, &y) in y.iter().enumerate().skip(posterior.len()) {
+            posterior.append(&self.data.point(a), y)?;
+        }
+        Ok(self.posterior.insert(posterior))
+    }
+
+    /// The posterior given the first n observations only, at least those the model was learned from: the same bits as
+    /// [`AdditiveGpUcb::posterior`] had then.
+    pub(crate) fn posterior_of_first(&self, n: usize) -> Result<AdditivePosterior> {
+        let (y, learned) = (self.model_outcomes(), self.model.observations);
+        let mut posterior =
+            self.model.prior.condition(&self.data.with_outcomes(learned, y[..learned].to_vec()))?;
+        for (a, &y) in y.iter().enumerate().take(n).skip(learned) {
+            posterior.append(&self.data.point(a), y)?;
+        }
+        Ok(posterior)
+    }
+
+    /// Points that could not be evaluated.
+    pub(crate) fn failed(&self) -> &[Point] {
+        &self.failed
+    }
+
+    /// Number of observations that the model was learned from.
+    pub(crate) fn learned_from(&self) -> usize {
+        self.model.observations
+    }
+
+    fn model_outcomes(&self) -> Vec<f64> {
+        self.data.outcomes().iter().map(|&y| self.model.outputs.apply(y)).collect()
+    }
+
+    fn observe(&self, phase: Phase) {
+        if let Some(observer) = &self.observer {
+            observer(phase);
+        }
+    }
+
+    /// Alg. 1, line 3. With several workers the number of observations may jump over a multiple of C.
+    fn learning_is_due(&self) -> bool {
+        self.learning_is_due_at(self.data.len())
+    }
+
+    /// Whether it would be due with n observations.
+    pub(crate) fn learning_is_due_at(&self, n: usize) -> bool {
+        let learned = self.model.observations;
+        // Without a first learning there is no scale to standardise outcomes with.
+        // And what is given need not be waited for.
+        let at_once = matches!(self.settings.structure, Structure::Given(_))
+            || self.settings.outputs == OutputRule::Standardised;
+        if learned == 0 && at_once {
+            return true;
+        }
+        match self.settings.learning {
+            Learning::Every(interval) => (n + 1) / interval > (learned + 1) / interval,
+            Learning::Growth(share) => n > learned && n as f64 >= learned as f64 * (1.0 + share),
+        }
+    }
+
+    /// Alg. 1, line 4, and Θ after it: a new model from all observations.
+    pub(crate) fn learn(&mut self, stream: &Stream) -> Result<()> {
+        let n = self.data.len();
+        let outputs = OutputMap::fit(self.settings.outputs, self.data.outcomes());
+        let y = self.data.outcomes().iter().map(|&y| outputs.apply(y)).collect();
+        let data = self.data.with_outcomes(n, y);
+        let (graph, edge_frequencies, prior) = match &self.settings.structure {
+            Structure::Given(_) => (self.model.graph.clone(), Vec::new(), self.initial.clone()),
+            _ => {
+                let learned = self.learn_structure(&data, stream)?;
+                self.refused += learned.refused;
+                let prior = self.learn_kernel(&data, &learned.graph)?;
+                (learned.graph, learned.edge_frequencies, prior)
+            }
+        };
+        let posterior = prior.condition(&data)?;
+        self.model = Model {
+            graph,
+            prior,
+            outputs,
+            observations: n,
+            log_likelihood: finite_or_lowest(posterior.log_likelihood()),
+            edge_frequencies,
+        };
+        self.posterior = Some(posterior);
+        Ok(())
+    }
+
+    /// Alg. 1, line 4: the structure, with the present kernel.
+    fn learn_structure(&self, data: &Dataset, stream: &Stream) -> Result<LearnedStructure> {
+        self.observe(Phase::StructureLearning);
+        let AdditivePrior { kernel, noise_std, .. } = &self.model.prior;
+        // Not every way of choosing scores anything.
+        let mut score = None;
+        let rho = |components: Vec<Component>| {
+            let score = match &mut score {
+                Some(score) => score,
+                none => none.insert(StructureScore::new(kernel, *noise_std, data)?),
+            };
+            // A structure whose likelihood cannot be computed is never chosen over one whose can.
+            Ok(score.log_likelihood(components).unwrap_or(f64::NEG_INFINITY))
+        };
+        let most = self.settings.zoom.grid_size as u64;
+        let sizes: Vec<usize> = (0..self.space.dimension())
+            .map(|d| self.space.levels(d).map_or(most, |levels| levels.min(most)) as usize)
+            .collect();
+        let mut rng = stream.generator(Purpose::Structure);
+        self.settings.structure.learn(&self.model.graph, rho, &sizes, &mut rng)
+    }
+
+    /// Θ and the noise for the structure that belongs to this graph.
+    fn learn_kernel(&self, data: &Dataset, graph: &Graph) -> Result<AdditivePrior> {
+        self.observe(Phase::KernelLearning);
+        let components = self.settings.structure.components(graph);
+        let start = AdditivePrior { components, ..self.model.prior.clone() };
+        let mut learned = kernel_learning(&start, data, &self.settings.kernel_learning)?;
+        if self.settings.kernel_start == KernelStart::PresentAndInitial {
+            let initial = AdditivePrior { components: start.components, ..self.initial.clone() };
+            let other = kernel_learning(&initial, data, &self.settings.kernel_learning)?;
+            if other.objective > learned.objective {
+                learned = other;
+            }
+        }
+        Ok(learned.prior)
+    }
+
+    /// Alg. 1, lines 3 to 6.
+    fn model_based(&mut self, pending: &[Point], stream: &Stream) -> Result<Point> {
+        if self.learning_is_due() {
+            self.learn(stream)?;
+        }
+        self.observe(Phase::Conditioning);
+        let t = self.data.len() + pending.len() + 1;
+        let with_pending;
+        self.posterior()?;
+        let posterior = match &self.posterior {
+            Some(posterior) if pending.is_empty() && self.failed.is_empty() => posterior,
+            Some(posterior) => {
+                with_pending = posterior.with_pending(&[&self.failed, pending].concat())?;
+                &with_pending
+            }
+            None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
+        };
+        self.observe(Phase::Acquisition);
+        let maximum = self.maximize_acquisition(posterior, t, stream)?;
+        if !maximum.value.is_finite() {
+            // The numbers have overflowed, and the point is only the first of the grid.
+            return Err(Error::NotPositiveDefinite { pivot: 0 });
+        }
+        let mut point = maximum.point;
+        if self.settings.repeats == RepeatRule::Avoid {
+            let kappa = match self.settings.acquisition {
+                Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
+                Acquisition::Joint(kappa) => kappa,
+            };
+            let score = |points: &[Point]| {
+                let joint = posterior.joint_many(points)?;
+                Ok(joint.iter().map(|n| n.mean + kappa * n.variance.sqrt()).collect())
+            };
+            let seen = self.seen.with(pending);
+            let mut rng = stream.generator(Purpose::Repeat);
+            point = seen.replace(point, &self.space, score, &mut rng)?;
+        }
+        self.evaluations += maximum.evaluations;
+        self.space.check(&point)?;
+        Ok(point)
+    }
+
+    fn maximize_acquisition(
+        &self,
+        posterior: &AdditivePosterior,
+        t: usize,
+        stream: &Stream,
+    ) -> Result<Maximum> {
+        let (space, settings) = (&self.space, &self.settings);
+        let mut rng = stream.generator(Purpose::Zoom);
+        match settings.acquisition {
+            Acquisition::Joint(kappa) => maximize_joint_ucb(posterior, space, kappa, &mut rng),
+            Acquisition::JointSchedule => {
+                maximize_joint_ucb(posterior, space, beta(t).sqrt(), &mut rng)
+            }
+            Acquisition::Additive => {
+                let ucb = Ucb { posterior, beta: beta(t) };
+                match settings.max_evaluations {
+                    Some(cap) if space.size().is_some() => msg_passing_capped(
+                        &ucb,
+                        space,
+                        cap,
+                        settings.structure.max_table(),
+                        &mut rng,
+                    ),
+                    _ => msg_passing_continuous(&ucb, space, settings.zoom, &mut rng),
+                }
+            }
+        }
+    }
+
+    /// A point of the initial design, new if it has to be.
+    pub(crate) fn initial_point(&self, pending: &[Point], stream: &Stream) -> Result<Point> {
+        match self.settings.design.point(&self.space, stream)? {
+            Some(point) if self.may_ask(&point, pending) => Ok(point),
+            _ => self.random_point(pending, stream),
+        }
+    }
+
+    /// Whether this point is new, or need not be.
+    pub(crate) fn may_ask(&self, point: &Point, pending: &[Point]) -> bool {
+        self.settings.repeats == RepeatRule::Allow || !self.seen.with(pending).contains(point)
+    }
+
+    /// Refuses pending points that are not in the space, and a space in which every point is known if none may come twice.
+    pub(crate) fn check_ask(&self, pending: &[Point]) -> Result<()> {
+        for point in pending {
+            self.space.check(point)?;
+        }
+        match self.settings.repeats {
+            RepeatRule::Allow => Ok(()),
+            RepeatRule::Avoid => self.seen.with(pending).check_exhausted(&self.space),
+        }
+    }
+
+    /// A uniform point, new if it has to be.
+    pub(crate) fn random_point(&self, pending: &[Point], stream: &Stream) -> Result<Point> {
+        let mut rng = stream.generator(Purpose::Initial);
+        match self.settings.repeats {
+            RepeatRule::Allow => Ok(self.space.sample(&mut rng)),
+            RepeatRule::Avoid => self.seen.with(pending).any_new(&self.space, &mut rng),
+        }
+    }
+}
+
+impl Optimizer for AdditiveGpUcb {
+    fn ask(&mut self, pending: &[Point], stream: &Stream) -> Result<Point> {
+        self.check_ask(pending)?;
+        let n = self.data.len();
+        if n == 0 || n + pending.len() < self.settings.initial_points {
+            return self.initial_point(pending, stream);
+        }
+        // Whatever the data have done to the numbers, an ask has an answer.
+        let point = self.model_based(pending, stream).or_else(|_| {
+            self.fallbacks += 1;
+            self.observe(Phase::Fallback);
+            self.random_point(pending, stream)
+        });
+        self.observe(Phase::Done);
+        point
+    }
+
+    fn tell(&mut self, point: Point, outcome: f64) -> Result<()> {
+        self.space.check(&point)?;
+        self.data.push(&point, outcome)?;
+        self.seen.insert(&point);
+        Ok(())
+    }
+
+    fn fail(&mut self, point: Point) -> Result<()> {
+        self.space.check(&point)?;
+        self.seen.insert(&point);
+        self.failed.push(point);
+        Ok(())
+    }
+
+    fn model(&self) -> Option<&Model> {
+        Some(&self.model).filter(|model| model.observations > 0)
+    }
+
+    fn resume(&mut self, model: Model) -> Result<()> {
+        let dimension = self.space.dimension();
+        model.prior.validate()?;
+        for (what, found) in [
+            ("the model's graph", model.graph.dimension()),
+            ("the model's kernel", model.prior.kernel.dimension()),
+        ] {
+            if found != dimension {
+                return Err(Error::WrongDimension { what, expected: dimension, found });
+            }
+        }
+        let outputs = &model.outputs;
+        let numbers = [outputs.shift, outputs.scale, outputs.reach, model.log_likelihood];
+        if !(numbers.iter().all(|number| number.is_finite()) && outputs.scale > 0.0) {
+            return Err(Error::InvalidSetting {
+                setting: "model.outputs",
+                value: format!("{outputs:?}"),
+                reason: "its numbers must be finite and its scale positive",
+            });
+        }
+        if model.prior.components != self.settings.structure.components(&model.graph) {
+            return Err(Error::InvalidStructure {
+                reason: "the model's components are not those of its graph".to_string(),
+            });
+        }
+        if model.observations > self.data.len() {
+            return Err(Error::InvalidSetting {
+                setting: "model.observations",
+                value: model.observations.to_string(),
+                reason: "the model was learned from more observations than have been told",
+            });
+        }
+        self.model = model;
+        self.posterior = None;
+        Ok(())
+    }
+
+    fn evaluations(&self) -> usize {
+        self.evaluations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::graph_learning::GraphLearning;
+
+    /// Tells `n` random points with these outcomes, then asks once.
+    fn asked(
+        settings: AdditiveGpUcbSettings,
+        n: u64,
+        outcome: impl Fn(u64) -> f64,
+    ) -> AdditiveGpUcb {
+        let space = Space::unit_cube(3).unwrap();
+        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+        for trial in 0..n {
+            let stream = Stream::new(1, trial);
+            let point = space.sample(&mut stream.generator(Purpose::Initial));
+            optimizer.tell(point, outcome(trial)).unwrap();
+        }
+        optimizer.ask(&[], &Stream::new(1, n)).unwrap();
+        optimizer
+    }
+
+    #[test]
+    fn learning_comes_when_the_number_of_observations_says_so() {
+        let learned_at = |settings: &AdditiveGpUcbSettings, n| {
+            asked(settings.clone(), n, |t| (t as f64).sin()).model().map(|m| m.observations)
+        };
+        // t = n + 1 passes a multiple of 15.
+        let paper = AdditiveGpUcbSettings::paper();
+        assert_eq!([13, 14, 20].map(|n| learned_at(&paper, n)), [None, Some(14), Some(20)]);
+        // Standardised outcomes need a first learning at once, whatever the interval.
+        let every = AdditiveGpUcbSettings { learning: Learning::Every(15), ..Default::default() };
+        assert_eq!(learned_at(&every, 10), Some(10));
+        assert_eq!(learned_at(&AdditiveGpUcbSettings::default(), 10), Some(10));
+    }
+
+    #[test]
+    fn growth_learns_again_after_a_tenth() {
+        let mut optimizer = asked(AdditiveGpUcbSettings::default(), 20, |t| (t as f64).sin());
+        let mut learned = Vec::new();
+        for trial in 20..26 {
+            let point = optimizer.ask(&[], &Stream::new(1, trial)).unwrap();
+            learned.push(optimizer.model().map(|m| m.observations));
+            optimizer.tell(point, 0.1 * trial as f64).unwrap();
+        }
+        // 20 → 22 → 25, since 24 is less than 22 and a tenth.
+        assert_eq!(learned, [20, 20, 22, 22, 22, 25].map(Some));
+    }
+
+    #[test]
+    fn an_ask_that_cannot_use_the_model_falls_back_and_says_so() {
+        let good = asked(AdditiveGpUcbSettings::paper(), 20, |t| t as f64);
+        assert_eq!(good.fallbacks(), 0);
+        let phases = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&phases);
+        let mut bad =
+            asked(AdditiveGpUcbSettings::paper(), 20, |t| if t == 3 { f64::MAX } else { 0.0 })
+                .with_observer(Arc::new(move |phase| seen.lock().unwrap().push(phase)));
+        assert_eq!(bad.fallbacks(), 1);
+        bad.ask(&[], &Stream::new(1, 21)).unwrap();
+        assert_eq!(bad.fallbacks(), 2);
+        let phases = phases.lock().unwrap();
+        assert_eq!(phases[phases.len() - 2..], [Phase::Fallback, Phase::Done]);
+    }
+
+    #[test]
+    fn categories_have_no_order_in_the_default_and_one_in_the_paper() {
+        let choices = ["a", "b", "c"];
+        let parameters = vec![crate::space::Parameter::categorical("c", choices)];
+        let space = Space::new(parameters).unwrap();
+        let metric = |settings| {
+            AdditiveGpUcb::new(space.clone(), settings).unwrap().model.prior.kernel.metrics[0]
+        };
+        assert_eq!(metric(AdditiveGpUcbSettings::default()), Metric::Categorical);
+        assert_eq!(metric(AdditiveGpUcbSettings::paper()), Metric::Numeric);
+    }
+
+    fn path(dimension: usize, scale: f64) -> AdditivePrior {
+        let edge = |i: usize| crate::graph::Edge::new(i - 1, i).unwrap();
+        AdditivePrior {
+            components: (1..dimension).map(|i| Component::pair(edge(i))).collect(),
+            kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.2, scale),
+            noise_std: 0.15,
+        }
+    }
+
+    #[test]
+    fn what_is_given_is_not_learned() {
+        // A scale below the bounds of kernel learning, which must not move it.
+        let truth = path(3, 0.05);
+        let settings = AdditiveGpUcbSettings::oracle(Some(truth.clone()));
+        let eager = AdditiveGpUcbSettings { learning: Learning::Every(1), ..settings.clone() };
+        for (settings, want) in [(settings, [10, 14, 20]), (eager, [10, 14, 20])] {
+            let at = [10, 14, 20].map(|n| {
+                let optimizer = asked(settings.clone(), n, |t| (t as f64).sin());
+                let model = optimizer.model().cloned().unwrap();
+                assert_eq!(model.prior, truth);
+                assert_eq!(model.graph, Graph::from_components(3, &truth.components).unwrap());
+                assert_eq!(model.outputs, OutputMap::identity());
+                assert!(model.edge_frequencies.is_empty());
+                // Its likelihood is that of the observations, noise and all.
+                let data = optimizer.data();
+                let posterior = truth.condition(data).unwrap();
+                assert_eq!(model.log_likelihood, posterior.log_likelihood());
+                assert!(optimizer.evaluations() > 0);
+                model.observations
+            });
+            assert_eq!(at, want);
+        }
+        let phases = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&phases);
+        let settings = AdditiveGpUcbSettings::oracle(Some(truth));
+        let mut optimizer = asked(settings, 14, |t| t as f64)
+            .with_observer(Arc::new(move |phase| seen.lock().unwrap().push(phase)));
+        for trial in 15..18 {
+            let point = optimizer.ask(&[], &Stream::new(1, trial)).unwrap();
+            optimizer.tell(point, 0.5).unwrap();
+        }
+        let phases = phases.lock().unwrap();
+        assert_eq!(phases.len(), 9);
+        assert!(
+            phases.iter().all(|p| *p != Phase::StructureLearning && *p != Phase::KernelLearning)
+        );
+    }
+
+    #[test]
+    fn a_graph_beyond_all_tables_falls_back_on_random_points() {
+        let space = Space::unit_cube(20).unwrap();
+        let none = GraphLearning { max_table: None, ..GraphLearning::default() };
+        let settings = AdditiveGpUcbSettings {
+            structure: Structure::Graph(none),
+            ..AdditiveGpUcbSettings::overlap()
+        };
+        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+        for trial in 0..16 {
+            let point = space.sample(&mut Stream::new(3, trial).generator(Purpose::Problem));
+            optimizer.tell(point, trial as f64).unwrap();
+        }
+        // One component of all 20 variables, with tables of 4²⁰.
+        let whole = Component::new((0..20).collect()).unwrap();
+        let graph = Graph::from_components(20, std::slice::from_ref(&whole)).unwrap();
+        let prior = AdditivePrior { components: vec![whole], ..optimizer.initial.clone() };
+        let model = Model { graph, prior, observations: 16, ..optimizer.model.clone() };
+        optimizer.resume(model).unwrap();
+        let point = optimizer.ask(&[], &Stream::new(3, 16)).unwrap();
+        space.check(&point).unwrap();
+        assert_eq!((optimizer.fallbacks(), optimizer.evaluations()), (1, 0));
+    }
+
+    #[test]
+    fn graphs_beyond_the_cap_are_refused_and_counted() {
+        let settings = |max_table: Option<u64>| AdditiveGpUcbSettings {
+            structure: Structure::Graph(GraphLearning { max_table, ..GraphLearning::default() }),
+            ..AdditiveGpUcbSettings::overlap()
+        };
+        for (max_table, pairs_only) in [(None, false), (Some(16), true)] {
+            let optimizer = asked(settings(max_table), 20, |t| (t as f64).sin());
+            assert_eq!(optimizer.refused() > 0, pairs_only);
+            assert_eq!(optimizer.fallbacks(), 0);
+            let model = optimizer.model().unwrap();
+            assert!(!pairs_only || model.graph.is_forest());
+        }
+    }
+
+    #[test]
+    fn random_forests_are_new_for_every_observation() {
+        let space = Space::unit_cube(12).unwrap();
+        let mut optimizer =
+            AdditiveGpUcb::new(space, AdditiveGpUcbSettings::random_trees()).unwrap();
+        let mut graphs = Vec::new();
+        for trial in 0..20 {
+            let point = optimizer.ask(&[], &Stream::new(1, trial)).unwrap();
+            if let Some(model) = optimizer.model() {
+                assert_eq!((model.graph.edge_count(), model.observations), (2, trial as usize));
+                graphs.push(model.graph.clone());
+            }
+            // Another worker that asks before anything was told has the same model.
+            if trial >= 10 {
+                optimizer.ask(std::slice::from_ref(&point), &Stream::new(1, 100 + trial)).unwrap();
+                assert_eq!(optimizer.model().map(|m| &m.graph), graphs.last());
+            }
+            let outcome = point.0[0] * point.0[1];
+            optimizer.tell(point, outcome).unwrap();
+        }
+        assert_eq!(graphs.len(), 10);
+        graphs.sort();
+        graphs.dedup();
+        // Of C(66, 2) forests of two edges ten are seldom all different, but mostly.
+        assert!(graphs.len() >= 9, "{}", graphs.len());
+    }
+
+    #[test]
+    fn a_plain_gp_has_the_priors_of_its_source() {
+        for dimension in [1, 4, 100] {
+            let space = Space::unit_cube(dimension).unwrap();
+            let optimizer = AdditiveGpUcb::new(space, AdditiveGpUcbSettings::gp_ucb()).unwrap();
+            // The density of ℓ with log ℓ ~ N(√2 + ½ log D, √3) has its maximum where learning starts, and the density of
+            // log ℓ that learning adds has its own there too.
+            let location = std::f64::consts::SQRT_2 + 0.5 * (dimension as f64).ln();
+            let log_density = |ell: f64| -(ell.ln() - location).powi(2) / (2.0 * 3.0) - ell.ln();
+            let kernel = &optimizer.initial.kernel;
+            for &ell in &kernel.lengthscales {
+                assert!(log_density(ell) > log_density(ell * 1.001));
+                assert!(log_density(ell) > log_density(ell / 1.001));
+            }
+            let prior = optimizer.settings.kernel_learning.prior.as_ref().unwrap();
+            assert!((prior.lengthscales.median / kernel.lengthscales[0] - 1.0).abs() < 1e-12);
+            // All of the variance of standardised outcomes.
+            assert!((optimizer.initial.variance() - 1.0).abs() < 1e-12);
+            assert!((prior.scales.median / kernel.scales[0] - 1.0).abs() < 1e-12);
+        }
+        // The others do not grow.
+        let space = Space::unit_cube(100).unwrap();
+        let tree = AdditiveGpUcb::new(space, AdditiveGpUcbSettings::default()).unwrap();
+        assert_eq!(tree.initial.kernel.lengthscales, vec![0.3; 100]);
+        assert_eq!(tree.initial.kernel.scales, vec![0.01; 100]);
+    }
+
+    #[test]
+    fn groups_keep_to_their_size_and_share_nothing() {
+        for (max_group_size, limit) in [(Some(2), 2), (Some(5), 5), (None, 12)] {
+            let space = Space::unit_cube(12).unwrap();
+            let settings = AdditiveGpUcbSettings::no_overlap(max_group_size);
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            for trial in 0..40 {
+                let point = space.sample(&mut Stream::new(4, trial).generator(Purpose::Problem));
+                let x = &point.0;
+                let outcome = 5.0 * (3.0 * (x[0] + x[1])).sin() + 5.0 * (3.0 * (x[2] - x[3])).cos();
+                optimizer.tell(point, outcome).unwrap();
+            }
+            optimizer.ask(&[], &Stream::new(4, 40)).unwrap();
+            assert_eq!(optimizer.fallbacks(), 0);
+            let groups = &optimizer.model().unwrap().prior.components;
+            let mut variables: Vec<usize> =
+                groups.iter().flat_map(|g| g.variables().to_vec()).collect();
+            variables.sort_unstable();
+            assert!(variables.into_iter().eq(0..12));
+            let largest = groups.iter().map(Component::len).max().unwrap();
+            assert!(largest > 1 && largest <= limit, "{groups:?}");
+        }
+    }
+}
