@@ -197,7 +197,7 @@ pub(crate) fn methods(args: &MethodsArgs) -> anyhow::Result<()> {
         writeln!(stdout, "{}\n", text(rows))?;
         writeln!(
             stdout,
-            "In a recipe: settings.structure.tree.samples = 50; \"none\" switches an optional setting off."
+            "In a recipe: settings.initial_points = 20; \"none\" switches an optional setting off."
         )?;
     }
     Ok(())
