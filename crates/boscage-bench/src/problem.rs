@@ -8,39 +8,11 @@ use std::path::Path;
 use boscage::additive_gp::AdditivePrior;
 use boscage::graph::Graph;
 use boscage::{Point, Space, Value};
+pub use boscage_study::Goal;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::problems::{AdditiveDraw, ClosedForm, ProgramProblem};
-
-/// Whether small or large values are sought.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Goal {
-    /// Small values are good.
-    #[default]
-    Minimize,
-    /// Large values are good.
-    Maximize,
-}
-
-impl Goal {
-    /// What a value has to be multiplied by so that large is good.
-    pub fn sign(self) -> f64 {
-        match self {
-            Goal::Minimize => -1.0,
-            Goal::Maximize => 1.0,
-        }
-    }
-
-    /// The better of two values.
-    pub fn better(self, a: f64, b: f64) -> f64 {
-        match self {
-            Goal::Minimize => a.min(b),
-            Goal::Maximize => a.max(b),
-        }
-    }
-}
 
 /// How sure an optimum is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
