@@ -3,23 +3,40 @@
 //! - [`method`]: a method chosen by name, with some of its settings changed; what each setting means.
 //! - [`program`]: an external program that evaluates points.
 //! - [`parameters`]: the parameters of a study, with defaults and [`condition`]s.
+//! - [`definition`]: what a study is; study files.
+//! - [`store`]: where studies are kept: Optuna's schema in SQLite or PostgreSQL.
+//! - [`study`]: ask for trials, tell what came out, go on after any interruption.
+//! - [`tune`]: workers that run a program until the budget is spent.
+//! - [`view`]: a study at one moment, as plain data.
 
 pub mod condition;
+pub mod definition;
 pub mod error;
 pub mod goal;
 pub mod method;
 pub mod parameters;
 mod process;
 pub mod program;
+pub mod store;
+pub mod study;
 pub mod trial;
+pub mod tune;
 pub mod view;
+pub mod worker;
 
 pub use condition::Condition;
+pub use definition::{
+    Aggregate, Budget, Definition, Evaluation, Failure, Score, StudyFile, Workers,
+};
 pub use error::{Error, Result};
 pub use goal::Goal;
 pub use method::{MethodChoice, SettingDescription, describe};
 pub use parameters::{Kind, StudyParameter, StudySpace, Values};
 pub use process::kill_running_programs;
-pub use program::{Context, FileFormat, Program, ResultRule};
+pub use program::{Argument, Context, FileFormat, Program, ResultRule};
+pub use store::{Access, Location, Outcome, Store, StudyRow, Told};
+pub use study::{Asked, AskedTrial, Opening, Study};
 pub use trial::{State, Trial};
+pub use tune::{Event, Finish, Plan, StopReason};
 pub use view::StudyView;
+pub use worker::Worker;

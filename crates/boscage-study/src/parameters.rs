@@ -450,12 +450,16 @@ impl StudySpace {
         &self.engine
     }
 
-    /// The values at a point of the engine.
-    pub fn decode(&self, point: &Point) -> Result<Values> {
+    /// The values at a point of the engine, whatever conditions say.
+    pub(crate) fn engine_values(&self, point: &Point) -> Result<Values> {
         let values = self.engine.decode(point)?;
         let values = self.parameters.iter().zip(values);
-        let mut values: Values =
-            values.map(|(parameter, value)| Some(parameter.from_engine(value))).collect();
+        Ok(values.map(|(parameter, value)| Some(parameter.from_engine(value))).collect())
+    }
+
+    /// The values at a point of the engine.
+    pub fn decode(&self, point: &Point) -> Result<Values> {
+        let mut values = self.engine_values(point)?;
         self.drop_inactive(&mut values);
         Ok(values)
     }

@@ -1,7 +1,7 @@
 //! An external program that evaluates points.
 //!
 //! ```
-//! use boscage::{Parameter, Space, Value};
+//! use boscage::Value;
 //! use boscage_study::{Context, Program};
 //!
 //! let program: Program = toml::from_str(r#"
@@ -9,10 +9,10 @@
 //!     result = { regex = "cost: (.*)" }
 //!     timeout_seconds = 10
 //! "#)?;
-//! let space = Space::new(vec![Parameter::integer("x", -10, 10)])?;
-//! program.validate(&space)?;
+//! program.validate(&["x"])?;
 //! let here = std::path::Path::new(".");
-//! assert_eq!(program.evaluate(&space, &[Value::Integer(-3)], here, Context::default())?, 9.0);
+//! let values = [("x", Some(Value::Integer(-3)))];
+//! assert_eq!(program.evaluate(&values, here, Context::default())?, 9.0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -20,12 +20,16 @@
 //!
 //! There is no shell: each element of `command` is one argument, whatever its values contain. Within it, `{name}` stands
 //! for the value of the parameter `name`; `{{` and `}}` stand for braces. A value may begin with `-`: write `--x={x}` as one
-//! argument where `--x`, `{x}` could be misread. Four more placeholders are always there:
+//! argument where `--x`, `{x}` could be misread. A parameter whose condition does not hold has no value: an argument that uses
+//! it is left out, and so is a list of arguments within the command, as a whole: `["--x", "{x}"]`.
+//!
+//! More placeholders are always there:
 //!
 //! | placeholder | meaning |
 //! | --- | --- |
 //! | `{trial}` | number of the trial |
-//! | `{seed}` | seed of the study or run |
+//! | `{seed}` | seed of the study or run, or what a study lists as seeds |
+//! | `{instance}` | what a study lists as instances |
 //! | `{parameters_file}` | path of a file made for this run that holds all parameters (see [`Program::parameters_file`]) |
 //! | `{result_file}` | path of the file the result is read from (see [`Program::result_file`]) |
 //!
@@ -44,7 +48,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use boscage::{Space, Value};
+use boscage::Value;
 use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -57,10 +61,11 @@ pub const ENVIRONMENT_PREFIX: &str = "BOSCAGE_PARAM_";
 
 const TRIAL: &str = "trial";
 const SEED: &str = "seed";
+const INSTANCE: &str = "instance";
 const PARAMETERS_FILE: &str = "parameters_file";
 const RESULT_FILE: &str = "result_file";
 /// The placeholders that are not parameters.
-const BUILT_IN: [&str; 4] = [TRIAL, SEED, PARAMETERS_FILE, RESULT_FILE];
+const BUILT_IN: [&str; 5] = [TRIAL, SEED, INSTANCE, PARAMETERS_FILE, RESULT_FILE];
 
 /// How many lines and characters of a program's words an error repeats.
 const QUOTED_LINES: usize = 10;
@@ -95,13 +100,38 @@ pub enum FileFormat {
     Toml,
 }
 
+/// An argument of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Argument {
+    /// A single one.
+    One(String),
+    /// Several that are left out together if a parameter in one of them has no value.
+    Together(Vec<String>),
+}
+
+impl Argument {
+    fn texts(&self) -> &[String] {
+        match self {
+            Argument::One(text) => std::slice::from_ref(text),
+            Argument::Together(texts) => texts,
+        }
+    }
+}
+
+impl From<&str> for Argument {
+    fn from(text: &str) -> Self {
+        Argument::One(text.to_string())
+    }
+}
+
 /// A program, how it gets the values, where its result is, and what it may use.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// The program and its arguments, with [placeholders](self#placeholders). A program with a slash in its name is sought
     /// from the folder of the recipe or study, any other in the folders of `PATH`.
-    pub command: Vec<String>,
+    pub command: Vec<Argument>,
     /// Further environment variables; values may have placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
@@ -137,24 +167,28 @@ pub struct Program {
 
 /// What a program may be told about the trial it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Context {
+pub struct Context<'a> {
     /// For `{trial}`.
     pub trial: Option<u64>,
     /// For `{seed}`.
     pub seed: Option<u64>,
+    /// For `{instance}`.
+    pub instance: Option<&'a str>,
 }
 
 impl Program {
-    /// Refuses what cannot work with the parameters of this space.
-    pub fn validate(&self, space: &Space) -> Result<()> {
-        if self.command.first().is_none_or(String::is_empty) {
+    /// Refuses what cannot work with parameters of these names.
+    pub fn validate(&self, names: &[&str]) -> Result<()> {
+        let named =
+            matches!(self.command.first(), Some(Argument::One(program)) if !program.is_empty());
+        if !named {
             return Err(invalid(
                 "the command is empty; write the program and its arguments as a list",
             ));
         }
         let used = self.placeholders()?;
         for (place, name) in &used {
-            let is_parameter = space.index_of(name).is_some();
+            let is_parameter = names.contains(&name.as_str());
             if BUILT_IN.contains(&name.as_str()) {
                 if is_parameter {
                     return Err(invalid(format!(
@@ -164,15 +198,15 @@ impl Program {
             } else if !is_parameter {
                 return Err(invalid(format!(
                     "{{{name}}} in {place} is unknown; the parameters are {}, and there are {} (for a brace write it twice)",
-                    listed(space.parameters().iter().map(|parameter| parameter.name.as_str())),
+                    listed(names.iter().copied()),
                     listed(BUILT_IN.into_iter())
                 )));
             }
         }
         let used: HashSet<&str> = used.iter().map(|(_, name)| name.as_str()).collect();
         if !self.parameters_in_environment && !used.contains(PARAMETERS_FILE) {
-            let unused = space.parameters().iter().map(|parameter| parameter.name.as_str());
-            let unused: Vec<&str> = unused.filter(|name| !used.contains(name)).collect();
+            let unused: Vec<&str> =
+                names.iter().copied().filter(|name| !used.contains(name)).collect();
             if !unused.is_empty() {
                 return Err(invalid(format!(
                     "it never gets {}, which would have no effect: use {{name}} in the command or the environment, give it \
@@ -190,17 +224,16 @@ impl Program {
         }
         if self.parameters_in_environment {
             let mut owners = HashMap::new();
-            for parameter in space.parameters() {
-                let variable = variable(&parameter.name);
+            for &name in names {
+                let variable = variable(name);
                 if self.environment.contains_key(&variable) {
                     return Err(invalid(format!(
                         "both parameters_in_environment and environment set {variable}"
                     )));
                 }
-                if let Some(other) = owners.insert(variable.clone(), &parameter.name) {
+                if let Some(other) = owners.insert(variable.clone(), name) {
                     return Err(invalid(format!(
-                        "the parameters {other:?} and {:?} would both be the variable {variable}; rename one",
-                        parameter.name
+                        "the parameters {other:?} and {name:?} would both be the variable {variable}; rename one"
                     )));
                 }
             }
@@ -253,18 +286,20 @@ impl Program {
         let mut found = Vec::new();
         let mut visit = |place: String, text: &str, only_context: bool| {
             expand(text, |name| {
-                if only_context && ![TRIAL, SEED].contains(&name) {
+                if only_context && ![TRIAL, SEED, INSTANCE].contains(&name) {
                     return Err(invalid(format!(
-                        "{{{name}}} cannot be used here; {{trial}} and {{seed}} can"
+                        "{{{name}}} cannot be used here; {{trial}}, {{seed}} and {{instance}} can"
                     )));
                 }
                 found.push((place.clone(), name.to_string()));
-                Ok(String::new())
+                Ok(Some(String::new()))
             })
             .map_err(|error| located(&place, error))
         };
         for (number, argument) in self.command.iter().enumerate() {
-            visit(format!("element {} of the command, {argument:?}", number + 1), argument, false)?;
+            for text in argument.texts() {
+                visit(format!("element {} of the command, {text:?}", number + 1), text, false)?;
+            }
         }
         for (name, value) in &self.environment {
             visit(format!("the environment variable {name}"), value, false)?;
@@ -279,36 +314,32 @@ impl Program {
         Ok(found)
     }
 
-    /// Runs the program with these values, one for each parameter of the space, and reads its result. `folder` is that of
-    /// the recipe or study.
+    /// Runs the program with these values and reads its result. `folder` is that of the recipe or study. A parameter
+    /// without a value is one whose condition does not hold.
     ///
     /// # Errors
     ///
     /// [`Error::LimitReached`] and [`Error::Evaluation`] are failures of this one evaluation.
     pub fn evaluate(
         &self,
-        space: &Space,
-        values: &[Value],
+        values: &[(&str, Option<Value>)],
         folder: &Path,
-        context: Context,
+        context: Context<'_>,
     ) -> Result<f64> {
-        if values.len() != space.dimension() {
-            return Err(failed(format!(
-                "{} values were given for {} parameters",
-                values.len(),
-                space.dimension()
-            )));
-        }
         let told = |name: &str| match name {
-            TRIAL => number(context.trial, TRIAL),
-            SEED => number(context.seed, SEED),
+            TRIAL => number(context.trial, TRIAL).map(Some),
+            SEED => number(context.seed, SEED).map(Some),
+            INSTANCE => match context.instance {
+                Some(instance) => Ok(Some(instance.to_string())),
+                None => Err(invalid("{instance} is not known here; list the instances")),
+            },
             _ => Err(invalid(format!("{{{name}}} cannot be used here"))),
         };
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let folder = std::path::absolute(folder)
             .map_err(|e| failed(format!("{}: {e}", folder.display())))?;
         let working_folder = match &self.working_folder {
-            Some(text) => folder.join(expand(text, told)?),
+            Some(text) => folder.join(expand(text, told)?.unwrap_or_default()),
             None => folder.clone(),
         };
         if self.working_folder.is_some() {
@@ -329,13 +360,13 @@ impl Program {
             Ok(own_files.insert(made).path().join(name))
         };
         let result_file = match &self.result_file {
-            Some(text) => Some(working_folder.join(expand(text, told)?)),
+            Some(text) => Some(working_folder.join(expand(text, told)?.unwrap_or_default())),
             None if self.uses(RESULT_FILE)? => Some(own_file("result")?),
             None => None,
         };
         let parameters_file = match self.uses(PARAMETERS_FILE)? {
             true => {
-                let (name, text) = self.written(space, values)?;
+                let (name, text) = self.written(values)?;
                 let path = own_file(name)?;
                 std::fs::write(&path, text)
                     .map_err(|e| failed(format!("{}: {e}", path.display())))?;
@@ -345,19 +376,21 @@ impl Program {
         };
         let value_of = |name: &str| match (name, &parameters_file, &result_file) {
             (PARAMETERS_FILE, Some(path), _) | (RESULT_FILE, _, Some(path)) => {
-                Ok(path.display().to_string())
+                Ok(Some(path.display().to_string()))
             }
-            _ => match space.index_of(name) {
-                Some(d) => Ok(values[d].to_string()),
+            _ => match values.iter().find(|(known, _)| *known == name) {
+                Some((_, value)) => Ok(value.as_ref().map(Value::to_string)),
                 None => told(name),
             },
         };
 
-        let arguments = self
-            .command
-            .iter()
-            .map(|text| expand(text, value_of))
-            .collect::<Result<Vec<String>>>()?;
+        let mut arguments: Vec<String> = Vec::with_capacity(self.command.len());
+        for argument in &self.command {
+            let texts = argument.texts().iter().map(|text| expand(text, value_of));
+            // All of them, or none if one lacks a value.
+            let together: Option<Vec<String>> = texts.collect::<Result<_>>()?;
+            arguments.extend(together.into_iter().flatten());
+        }
         let Some((program, rest)) = arguments.split_first() else {
             return Err(invalid("the command is empty"));
         };
@@ -368,12 +401,17 @@ impl Program {
         let mut command = Command::new(&path);
         command.args(rest).current_dir(&working_folder);
         if self.parameters_in_environment {
-            for (parameter, value) in space.parameters().iter().zip(values) {
-                command.env(variable(&parameter.name), value.to_string());
+            for (name, value) in values {
+                match value {
+                    Some(value) => command.env(variable(name), value.to_string()),
+                    None => command.env_remove(variable(name)),
+                };
             }
         }
         for (name, text) in &self.environment {
-            command.env(name, expand(text, value_of)?);
+            if let Some(text) = expand(text, value_of)? {
+                command.env(name, text);
+            }
         }
 
         if let Some(path) = &result_file {
@@ -392,11 +430,11 @@ impl Program {
     }
 
     /// The parameters as a file: its name and its text.
-    fn written(&self, space: &Space, values: &[Value]) -> Result<(&'static str, String)> {
+    fn written(&self, values: &[(&str, Option<Value>)]) -> Result<(&'static str, String)> {
         let refused =
             |reason: String| failed(format!("the parameters cannot be written: {reason}"));
-        let names = space.parameters().iter().map(|parameter| parameter.name.as_str());
-        let table: BTreeMap<&str, &Value> = names.zip(values).collect();
+        let present = values.iter().filter_map(|(name, value)| Some((*name, value.as_ref()?)));
+        let table: BTreeMap<&str, &Value> = present.collect();
         Ok(match self.parameters_file {
             FileFormat::Json => (
                 "parameters.json",
@@ -567,8 +605,12 @@ fn variable(name: &str) -> String {
     ENVIRONMENT_PREFIX.chars().chain(tail).collect()
 }
 
-/// Puts values in the place of `{name}`, and single braces in the place of double ones.
-fn expand(text: &str, mut value: impl FnMut(&str) -> Result<String>) -> Result<String> {
+/// Puts values in the place of `{name}`, and single braces in the place of double ones; nothing if one has no value.
+fn expand(
+    text: &str,
+    mut value: impl FnMut(&str) -> Result<Option<String>>,
+) -> Result<Option<String>> {
+    let mut complete = true;
     let mut expanded = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
@@ -586,11 +628,14 @@ fn expand(text: &str, mut value: impl FnMut(&str) -> Result<String>) -> Result<S
                 "{brace:?} without its counterpart; write it twice to mean a brace"
             )));
         };
-        expanded.push_str(&value(&after[..end])?);
+        match value(&after[..end])? {
+            Some(value) => expanded.push_str(&value),
+            None => complete = false,
+        }
         rest = &after[end + 1..];
     }
     expanded.push_str(rest);
-    Ok(expanded)
+    Ok(complete.then_some(expanded))
 }
 
 /// Sets the time of an old result file back, so that it can be told from a new one. It is not removed: a wrong name must
@@ -721,7 +766,8 @@ mod tests {
     use super::*;
 
     fn filled(text: &str) -> std::result::Result<String, String> {
-        expand(text, |name| Ok(format!("<{name}>"))).map_err(|e| e.to_string())
+        let expanded = expand(text, |name| Ok(Some(format!("<{name}>"))));
+        expanded.map(|text| text.unwrap()).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -746,7 +792,7 @@ mod tests {
 
     #[test]
     fn values_are_not_filled_again() {
-        let value = expand("{x}", |_| Ok("{y} }} {{".to_string())).unwrap();
+        let value = expand("{x}", |_| Ok(Some("{y} }} {{".to_string()))).unwrap().unwrap();
         assert_eq!(value, "{y} }} {{");
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use boscage::{Parameter, Space, Value};
+use boscage::Value;
 use boscage_study::{Context, Error, Program, ResultRule};
 use tempfile::TempDir;
 
@@ -19,16 +19,12 @@ fn program(toml: &str) -> Program {
 /// A program that is a shell script whose first argument is the value of `x`.
 fn script(text: &str) -> Program {
     let command = ["/bin/sh", "-c", &text.replace('{', "{{").replace('}', "}}"), "script", "{x}"];
-    Program { command: command.map(String::from).to_vec(), ..Program::default() }
-}
-
-fn space() -> Space {
-    Space::new(vec![Parameter::integer("x", -100, 100)]).unwrap()
+    Program { command: command.map(Into::into).to_vec(), ..Program::default() }
 }
 
 fn run_in(program: &Program, x: i64, folder: &Path) -> Result<f64, Error> {
-    program.validate(&space())?;
-    program.evaluate(&space(), &[Value::Integer(x)], folder, Context::default())
+    program.validate(&["x"])?;
+    program.evaluate(&[("x", Some(Value::Integer(x)))], folder, Context::default())
 }
 
 fn run(program: &Program, x: i64) -> Result<f64, Error> {
@@ -91,11 +87,11 @@ fn a_result_may_come_from_a_file() {
     );
 
     fixed.result_file = Some("of-{trial}-{seed}.txt".to_string());
-    fixed.command[2] = "echo $1 > \"$2\"".to_string();
-    fixed.command.push("{result_file}".to_string());
-    let context = Context { trial: Some(4), seed: Some(2) };
+    fixed.command[2] = "echo $1 > \"$2\"".into();
+    fixed.command.push("{result_file}".into());
+    let context = Context { trial: Some(4), seed: Some(2), instance: None };
     assert_eq!(
-        fixed.evaluate(&space(), &[Value::Integer(3)], folder.path(), context).unwrap(),
+        fixed.evaluate(&[("x", Some(Value::Integer(3)))], folder.path(), context).unwrap(),
         3.0
     );
     assert_eq!(fs::read_to_string(folder.path().join("of-4-2.txt")).unwrap(), "3\n");
@@ -115,7 +111,6 @@ fn values_arrive_as_they_are() {
         "müßig 🌳",
         "a\tb",
     ];
-    let space = Space::new(vec![Parameter::categorical("x", nasty)]).unwrap();
     let folder = TempDir::new().unwrap();
     let program = program(
         r#"
@@ -124,13 +119,10 @@ fn values_arrive_as_they_are() {
         parameters_in_environment = true
         "#,
     );
-    program.validate(&space).unwrap();
+    program.validate(&["x"]).unwrap();
     for choice in nasty {
-        let values = [Value::Choice(choice.to_string())];
-        assert_eq!(
-            program.evaluate(&space, &values, folder.path(), Context::default()).unwrap(),
-            2.0
-        );
+        let values = [("x", Some(Value::Choice(choice.to_string())))];
+        assert_eq!(program.evaluate(&values, folder.path(), Context::default()).unwrap(), 2.0);
         let file = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!(file("argument"), format!("a{choice}b"));
         assert_eq!(file("variable"), format!("a{choice}b"));
@@ -139,21 +131,15 @@ fn values_arrive_as_they_are() {
         assert_eq!(json, serde_json::json!({"x": choice}));
     }
     assert!(!folder.path().join("x").exists());
-    let zero = [Value::Choice("a\0b".to_string())];
+    let zero = [("x", Some(Value::Choice("a\0b".to_string())))];
     let refused =
-        program.evaluate(&space, &zero, folder.path(), Context::default()).unwrap_err().to_string();
+        program.evaluate(&zero, folder.path(), Context::default()).unwrap_err().to_string();
     assert!(refused.contains("could not be started"), "{refused}");
 }
 
 #[test]
 fn numbers_can_be_read_back_exactly() {
     let reals = [0.1 + 0.2, 1.0, -1e-300, 5e-324, f64::MAX, -0.0, 1e16, 123_456_789.123_456_78];
-    let space = Space::new(vec![
-        Parameter::real("real", f64::MIN / 4.0, f64::MAX / 4.0),
-        Parameter::integer("whole", i64::MIN / 1024, i64::MIN / 1024 + 1),
-        Parameter::boolean("flag"),
-    ])
-    .unwrap();
     let folder = TempDir::new().unwrap();
     for format in ["json", "toml"] {
         let program = program(&format!(
@@ -162,12 +148,15 @@ fn numbers_can_be_read_back_exactly() {
             parameters_file = "{format}"
             "#
         ));
-        program.validate(&space).unwrap();
+        program.validate(&["real", "whole", "flag"]).unwrap();
         for real in reals {
             let whole = i64::MIN / 1024;
-            let values = [Value::Real(real), Value::Integer(whole), Value::Boolean(true)];
-            let result =
-                program.evaluate(&space, &values, folder.path(), Context::default()).unwrap();
+            let values = [
+                ("real", Some(Value::Real(real))),
+                ("whole", Some(Value::Integer(whole))),
+                ("flag", Some(Value::Boolean(true))),
+            ];
+            let result = program.evaluate(&values, folder.path(), Context::default()).unwrap();
             assert_eq!(result.to_bits(), real.to_bits(), "{real}");
             let line = fs::read_to_string(folder.path().join("values")).unwrap();
             assert!(line.ends_with(&format!(" {whole} true\n")), "{line}");
@@ -192,20 +181,20 @@ fn programs_and_folders_are_found_from_the_folder_of_the_study() {
     // A link, because a program that was just written may still be open for writing in another thread's child.
     symlink("/bin/sh", folder.path().join("bin/solver")).unwrap();
     let mut relative = script("pwd > here; echo $1");
-    relative.command[0] = "bin/solver".to_string();
+    relative.command[0] = "bin/solver".into();
     assert_eq!(run_in(&relative, 4, folder.path()).unwrap(), 4.0);
     assert!(folder.path().join("here").exists());
-    relative.command[0] = "./bin/solver".to_string();
+    relative.command[0] = "./bin/solver".into();
     relative.working_folder = Some("runs/{trial}".to_string());
-    let context = Context { trial: Some(7), seed: None };
+    let context = Context { trial: Some(7), ..Context::default() };
     assert_eq!(
-        relative.evaluate(&space(), &[Value::Integer(4)], folder.path(), context).unwrap(),
+        relative.evaluate(&[("x", Some(Value::Integer(4)))], folder.path(), context).unwrap(),
         4.0
     );
     assert!(folder.path().join("runs/7/here").exists());
     let no_trial = run_in(&relative, 4, folder.path()).unwrap_err().to_string();
     assert!(no_trial.contains("{trial}"), "{no_trial}");
-    relative.command[0] = "sh".to_string();
+    relative.command[0] = "sh".into();
     relative.working_folder = None;
     assert_eq!(run_in(&relative, 4, folder.path()).unwrap(), 4.0);
     assert_eq!(run_in(&script("echo $1"), 4, Path::new("")).unwrap(), 4.0);
@@ -389,9 +378,7 @@ fn memory_is_limited_for_the_whole_family() {
 
 #[test]
 fn a_program_that_makes_no_sense_is_refused() {
-    let space =
-        Space::new(vec![Parameter::integer("x", 0, 9), Parameter::real("learning-rate", 0.0, 1.0)])
-            .unwrap();
+    let names = ["x", "learning-rate"];
     let both = r#"command = ["p", "{x}", "{learning-rate}"]"#;
     for (toml, expected) in [
         ("command = []".to_string(), "the command is empty"),
@@ -422,7 +409,7 @@ fn a_program_that_makes_no_sense_is_refused() {
             "both parameters_in_environment and environment",
         ),
     ] {
-        let error = program(&toml).validate(&space).unwrap_err();
+        let error = program(&toml).validate(&names).unwrap_err();
         assert!(matches!(error, Error::InvalidProgram { .. }), "{toml}: {error:?}");
         assert!(error.to_string().contains(expected), "{toml}: {error}");
     }
@@ -433,7 +420,7 @@ fn a_program_that_makes_no_sense_is_refused() {
         "command = [\"p\"]\nparameters_in_environment = true".to_string(),
         "command = [\"p\", \"{x}\"]\nenvironment = { RATE = \"{learning-rate}\" }".to_string(),
     ] {
-        program(&toml).validate(&space).unwrap_or_else(|e| panic!("{toml}: {e}"));
+        program(&toml).validate(&names).unwrap_or_else(|e| panic!("{toml}: {e}"));
     }
     let unknown =
         toml::from_str::<Program>("command = [\"p\"]\ntimeout = 3").unwrap_err().to_string();
@@ -442,14 +429,12 @@ fn a_program_that_makes_no_sense_is_refused() {
 
 #[test]
 fn names_that_could_mean_two_things_are_refused() {
-    let seed = Space::new(vec![Parameter::integer("seed", 0, 9)]).unwrap();
     let ambiguous =
-        program(r#"command = ["p", "{seed}"]"#).validate(&seed).unwrap_err().to_string();
+        program(r#"command = ["p", "{seed}"]"#).validate(&["seed"]).unwrap_err().to_string();
     assert!(ambiguous.contains("rename the parameter"), "{ambiguous}");
-    program("command = [\"p\"]\nparameters_in_environment = true").validate(&seed).unwrap();
-    let alike = Space::new(vec![Parameter::boolean("a-b"), Parameter::boolean("A_B")]).unwrap();
+    program("command = [\"p\"]\nparameters_in_environment = true").validate(&["seed"]).unwrap();
     let clash = program("command = [\"p\"]\nparameters_in_environment = true")
-        .validate(&alike)
+        .validate(&["a-b", "A_B"])
         .unwrap_err();
     assert!(clash.to_string().contains("BOSCAGE_PARAM_A_B"), "{clash}");
 }

@@ -43,7 +43,12 @@ impl ProgramProblem {
     /// The problem of this seed; relative paths begin in `folder`.
     pub fn build(&self, seed: u64, folder: &Path) -> Result<ProgramFunction> {
         let space = Space::new(self.parameters.clone())?;
-        self.program.validate(&space)?;
+        let names: Vec<&str> =
+            self.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+        self.program.validate(&names)?;
+        if self.program.uses("instance")? {
+            return Err(Error::problem("the program: an experiment has no {instance}"));
+        }
         if self.program.uses("trial")? {
             return Err(Error::problem(
                 "the program: an experiment has no {trial}; {seed} is the seed of the run",
@@ -97,8 +102,10 @@ impl Problem for ProgramFunction {
     }
 
     fn evaluate(&self, values: &[Value]) -> Result<f64> {
-        let context = Context { trial: None, seed: Some(self.seed) };
-        Ok(self.program.evaluate(&self.space, values, &self.folder, context)?)
+        let context = Context { seed: Some(self.seed), ..Context::default() };
+        let names = self.space.parameters().iter().map(|parameter| parameter.name.as_str());
+        let values: Vec<_> = names.zip(values.iter().cloned().map(Some)).collect();
+        Ok(self.program.evaluate(&values, &self.folder, context)?)
     }
 
     fn optimum(&self) -> Option<&Optimum> {
