@@ -74,7 +74,7 @@ fn a_result_may_come_from_a_file() {
     assert!(missing.contains("nothing.txt does not exist"), "{missing}");
 
     let mut fresh = script(r#"test ! -e "$2" && echo "{\"a\": $1}" > "$2"; echo "$2" > path"#);
-    fresh.command.push("{result_file}".to_string());
+    fresh.command.push("{result_file}".into());
     fresh.result = ResultRule::Json("a".to_string());
     assert_eq!(run_in(&fresh, 8, folder.path()).unwrap(), 8.0);
     let first = fs::read_to_string(folder.path().join("path")).unwrap();
@@ -226,7 +226,7 @@ fn a_program_that_cannot_be_started_is_explained() {
     let folder = TempDir::new().unwrap();
     let start = |command: &str| {
         let mut program = script("");
-        program.command[0] = command.to_string();
+        program.command[0] = command.into();
         run_in(&program, 1, folder.path()).unwrap_err().to_string()
     };
     let unknown = start("no-such-program");

@@ -14,7 +14,7 @@ use boscage_bench::claims::{
 use boscage_bench::recipe::{Overrides, Recipe, choices, embedded};
 use clap::Args;
 
-use super::interrupt::{Interrupts, STOPPED};
+use crate::interrupt::{Interrupts, STOPPED};
 use super::list::{table, text};
 use super::run::{count, run_shown};
 

@@ -2,9 +2,8 @@
 
 mod claims;
 mod export;
-mod interrupt;
-mod list;
-mod progress;
+pub(crate) mod list;
+pub(crate) mod progress;
 mod report;
 mod run;
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use boscage_bench::results::TrialRecord;
 use boscage_bench::{Event, Plan};
+use crate::interrupt::Screen;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// Plain lines are at least this far apart, those of finished runs aside.
@@ -152,8 +153,13 @@ impl Progress {
         format!("{done} of {} runs, {share}% of trials, {elapsed} elapsed{left}", state.runs.len())
     }
 
-    /// Shows a message without tearing the bars.
-    pub(crate) fn say(&self, message: &str) {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Screen for Progress {
+    fn say(&self, message: &str) {
         match &self.shown {
             // A failed message is no reason to end an experiment.
             Shown::Bars { all, .. } => drop(all.println(message)),
@@ -161,16 +167,11 @@ impl Progress {
         }
     }
 
-    /// Takes the bars away.
-    pub(crate) fn clear(&self) {
+    fn clear(&self) {
         if let Shown::Bars { all, whole } = &self.shown {
             whole.finish_and_clear();
             drop(all.clear());
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -251,11 +252,11 @@ fn standing(record: &TrialRecord) -> String {
     }
 }
 
-fn style(template: &str) -> ProgressStyle {
+pub(crate) fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-fn line(text: &str) {
+pub(crate) fn line(text: &str) {
     // Progress that nobody can read is no reason to end an experiment.
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -12,9 +12,10 @@ use boscage_bench::recipe::{Overrides, Recipe, Seeds};
 use boscage_bench::{Plan, RunnerOptions, Summary, run_plan};
 use clap::Args;
 
-use super::interrupt::{Interrupts, STOPPED, end_at_first_interrupt};
+use crate::interrupt::{Interrupts, STOPPED, end_at_first_interrupt};
 use super::list::{table, text};
 use super::progress::{Progress, duration};
+use crate::interrupt::Screen;
 
 /// Run a recipe, or go on with it: nothing is run twice.
 ///
@@ -196,7 +197,7 @@ pub(super) fn run_shown(
     interrupts: &Interrupts,
 ) -> anyhow::Result<Summary> {
     let progress = Arc::new(Progress::new(plan, options.jobs, quiet));
-    interrupts.show_in(&progress);
+    interrupts.show_in(progress.clone());
     let summary = run_plan(plan, options, interrupts.stop(), &|event| progress.observe(&event));
     progress.clear();
     let summary = summary?;

@@ -9,17 +9,23 @@ use anyhow::Context;
 use boscage_study::kill_running_programs;
 use nix::sys::signal::{SigSet, Signal};
 
-use super::progress::Progress;
+/// Where messages are shown.
+pub(crate) trait Screen: Send + Sync {
+    /// Shows a message without tearing what is there.
+    fn say(&self, message: &str);
+    /// Takes away whatever is shown.
+    fn clear(&self);
+}
 
 /// The exit code after an interrupt, as shells count: 128 and the number of the signal.
 pub(crate) const STOPPED: u8 = 130;
 
-/// What an interrupt does while experiments are running: the first one asks for an end after the trials that are being run, the
+/// What an interrupt does while trials are running: the first one asks for an end after the trials that are being run, the
 /// second one ends everything at once.
 #[derive(Default)]
 pub(crate) struct Interrupts {
     stop: AtomicBool,
-    shown: Mutex<Option<Arc<Progress>>>,
+    shown: Mutex<Option<Arc<dyn Screen>>>,
 }
 
 impl Interrupts {
@@ -30,13 +36,13 @@ impl Interrupts {
         on_interrupt(move || {
             let shown = caught.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
             if caught.stop.swap(true, Ordering::SeqCst) {
-                if let Some(progress) = &shown {
-                    progress.clear();
+                if let Some(screen) = &shown {
+                    screen.clear();
                 }
                 end_at_once();
             }
-            if let Some(progress) = &shown {
-                progress
+            if let Some(screen) = &shown {
+                screen
                     .say("finishing the trials that are being run; press again to stop at once");
             }
         })?;
@@ -44,8 +50,8 @@ impl Interrupts {
     }
 
     /// Where messages are shown from now on.
-    pub(crate) fn show_in(&self, progress: &Arc<Progress>) {
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress.clone());
+    pub(crate) fn show_in(&self, screen: Arc<dyn Screen>) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(screen);
     }
 
     /// Set by the first interrupt.
