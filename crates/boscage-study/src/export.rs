@@ -120,7 +120,7 @@ pub fn write_parquet(view: &StudyView, out: impl Write + Send) -> io::Result<()>
 /// Where the cells of a column come from.
 enum Source<'a> {
     /// The trial itself.
-    Trial(for<'t> fn(&'t Trial) -> Cell<'t>),
+    Trial(OfTrial),
     /// A parameter, by its place.
     Parameter(usize),
     /// An attribute.
@@ -132,8 +132,10 @@ struct Column<'a> {
     source: Source<'a>,
 }
 
+type OfTrial = for<'t> fn(&'t Trial) -> Cell<'t>;
+
 /// The columns that every table has.
-const FIXED: [(&str, ColumnType, for<'t> fn(&'t Trial) -> Cell<'t>); 8] = [
+const FIXED: [(&str, ColumnType, OfTrial); 8] = [
     ("number", ColumnType::Integer, |trial| Cell::count(trial.number)),
     ("value", ColumnType::Real, |trial| trial.value.map_or(Cell::Null, Cell::Real)),
     ("state", ColumnType::Text, |trial| Cell::text(trial.state.stored())),

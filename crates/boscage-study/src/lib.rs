@@ -24,6 +24,7 @@ pub use export::ExportFormat;
 pub use goal::Goal;
 pub use method::{MethodChoice, SettingDescription, describe};
 pub use parameters::{Kind, StudyParameter, StudySpace, Values};
+pub use past_results::{PastFormat, PastOptions, PastOutcome, PastResult, PastResults};
 pub use process::kill_running_programs;
 pub use program::{Context, FileFormat, Program, ResultRule};
 pub use trial::{State, Trial};
