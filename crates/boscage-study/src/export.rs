@@ -60,17 +60,18 @@ impl ExportFormat {
     ///
     /// # Errors
     ///
-    /// [`Error::Output`] if it tells none.
+    /// [`Error::Input`] if it tells none.
     pub fn from_path(path: &Path) -> Result<Self> {
         let extension = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         match extension.as_deref() {
             Some("csv") => Ok(ExportFormat::Csv),
             Some("jsonl" | "ndjson") => Ok(ExportFormat::JsonLines),
             Some("parquet") => Ok(ExportFormat::Parquet),
-            _ => Err(failed(path)(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the ending of its name does not tell the format; use .csv, .jsonl (or .ndjson) or .parquet",
-            ))),
+            _ => Err(Error::Input {
+                place: path.display().to_string(),
+                reason: "the ending of its name does not tell the format; use .csv, .jsonl (or .ndjson) or .parquet"
+                    .to_string(),
+            }),
         }
     }
 
@@ -267,7 +268,7 @@ struct Line<'a> {
     state: &'static str,
     #[serde(serialize_with = "number_or_text")]
     value: Option<f64>,
-    params: Option<Parameters<'a>>,
+    params: Parameters<'a>,
     datetime_start: Option<&'a str>,
     datetime_complete: Option<&'a str>,
     #[serde(serialize_with = "number_or_text")]
@@ -278,12 +279,12 @@ struct Line<'a> {
 }
 
 /// The parameters that have a value, in the order of the space.
-struct Parameters<'a>(&'a StudySpace, &'a Values);
+struct Parameters<'a>(&'a StudySpace, Option<&'a Values>);
 
 impl Serialize for Parameters<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (name, value) in self.0.names().zip(self.1) {
+        for (name, value) in self.0.names().zip(self.1.into_iter().flatten()) {
             if let Some(value) = value {
                 map.serialize_entry(name, value)?;
             }
@@ -311,7 +312,7 @@ pub fn write_json_lines(view: &StudyView, out: impl Write) -> io::Result<()> {
             number: trial.number,
             state: trial.state.stored(),
             value: trial.value,
-            params: trial.values.as_ref().map(|values| Parameters(&view.space, values)),
+            params: Parameters(&view.space, trial.values.as_ref()),
             datetime_start: trial.began.as_deref(),
             datetime_complete: trial.ended.as_deref(),
             duration_seconds: trial.seconds,

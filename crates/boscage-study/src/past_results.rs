@@ -203,10 +203,11 @@ pub fn read(
     // Spreadsheets like to begin with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let value_column = options.value_column.as_deref().unwrap_or("value");
-    let reader = Reader { space, value_column, place, past: PastResults::default() };
+    let reader =
+        |column| Reader { space, value_column, place, column, past: PastResults::default() };
     match format {
-        PastFormat::Csv => reader.csv(text),
-        PastFormat::JsonLines => reader.json_lines(text),
+        PastFormat::Csv => reader("column").csv(text),
+        PastFormat::JsonLines => reader("key").json_lines(text),
     }
 }
 
@@ -265,7 +266,7 @@ impl Layout {
             if Some(place) == value {
                 return Err(format!(
                     "{} is that of the parameter {}; name another one for the values",
-                    column_name(value_column),
+                    quoted(value_column),
                     quoted(name)
                 ));
             }
@@ -322,6 +323,8 @@ struct Reader<'a> {
     space: &'a StudySpace,
     value_column: &'a str,
     place: &'a str,
+    /// What a column is called.
+    column: &'static str,
     past: PastResults,
 }
 
@@ -359,7 +362,8 @@ impl Reader<'_> {
         let of_parameter: Vec<String> = layout
             .parameters
             .iter()
-            .map(|column| column.and_then(|column| names.get(column)).map(|n| column_name(n)))
+            .map(|column| column.and_then(|column| names.get(column)))
+            .map(|name| name.map(|name| format!("column {}", quoted(name))))
             .map(Option::unwrap_or_default)
             .collect();
         loop {
@@ -494,8 +498,9 @@ impl Reader<'_> {
             let why = format!("there are more than {MOST_RESULTS} results; import them in parts");
             return Err(refused(&line.place, why));
         }
-        let in_column =
-            |column: &str, why: &str| refused(&format!("{}, {column}", line.place), why);
+        let in_column = |name: &str, why: &str| {
+            refused(&format!("{}, {} {}", line.place, self.column, quoted(name)), why)
+        };
         let state = match line.state {
             Some(field) if !field.is_empty() => {
                 let words = field.words();
@@ -505,7 +510,7 @@ impl Reader<'_> {
                         "{} is none of COMPLETE, FAIL, PRUNED, RUNNING and WAITING",
                         quoted(&words)
                     );
-                    in_column(&column_name("state"), &why)
+                    in_column("state", &why)
                 })?)
             }
             _ => None,
@@ -525,7 +530,7 @@ impl Reader<'_> {
         let is_infeasible = line.infeasible.map_or(Ok(false), |field| {
             truth(field).ok_or_else(|| {
                 let why = format!("{} is neither true nor false", quoted(&field.words()));
-                in_column(&column_name("infeasible"), &why)
+                in_column("infeasible", &why)
             })
         })?;
         let outcome = match state {
@@ -534,7 +539,7 @@ impl Reader<'_> {
             _ if is_infeasible => reason("infeasible"),
             _ => {
                 let given = line.value.map_or(Ok(None), number);
-                match given.map_err(|why| in_column(&column_name(self.value_column), &why))? {
+                match given.map_err(|why| in_column(self.value_column, &why))? {
                     None => reason("there is no value"),
                     Some(value) if value.is_finite() => PastOutcome::Value(value),
                     Some(value) => reason(&format!("the value is {value:?}")),
@@ -617,15 +622,11 @@ impl Reader<'_> {
     }
 }
 
-fn column_name(name: &str) -> String {
-    format!("column {}", quoted(name))
-}
-
 fn too_long() -> String {
     format!("it has more than {} MiB", LONGEST_LINE >> 20)
 }
 
-/// "; did you mean …", if a name is close.
+/// "(did you mean …?)", if a name is close.
 fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> String {
     let wanted = wanted.to_lowercase();
     let near = names
@@ -635,7 +636,7 @@ fn near<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> String {
         .min();
     match near {
         Some((distance, name)) if distance <= 2 && distance < wanted.len() => {
-            format!("; did you mean {name:?}?")
+            format!(" (did you mean {name:?}?)")
         }
         _ => String::new(),
     }
@@ -927,5 +928,75 @@ fn flat(
     match keys.iter().find(|(key, _)| !seen.insert(key.as_str())) {
         Some((key, _)) => Err(format!("the key {} occurs twice", quoted(key))),
         None => Ok((keys, true)),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn records(text: &str) -> std::result::Result<Vec<Vec<String>>, (usize, String)> {
+        let mut records = Records { rest: text, line: 1 };
+        let mut all = Vec::new();
+        while let Some((_, cells)) = records.next()? {
+            all.push(cells.into_iter().map(Cow::into_owned).collect());
+        }
+        Ok(all)
+    }
+
+    /// As the crate `csv` reads it, which accepts more.
+    fn other_reader(text: &str) -> Vec<Vec<String>> {
+        let mut builder = csv::ReaderBuilder::new();
+        let reader = builder.has_headers(false).flexible(true).from_reader(text.as_bytes());
+        let records = reader.into_records().map(Result::unwrap);
+        records.map(|record| record.iter().map(String::from).collect()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_another_program_writes_is_read(
+            table in proptest::collection::vec(proptest::collection::vec("[a, \"\r\né;]{0,4}", 2..5), 0..5),
+        ) {
+            let mut builder = csv::WriterBuilder::new();
+            let mut writer = builder.flexible(true).from_writer(Vec::new());
+            for cells in &table {
+                writer.write_record(cells).unwrap();
+            }
+            let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+            prop_assert_eq!(records(&text).unwrap(), table);
+        }
+
+        #[test]
+        fn what_is_accepted_is_read_as_another_program_does(text in "[a,\"\r\né]{0,12}") {
+            if let Ok(table) = records(&text) {
+                prop_assert_eq!(table, other_reader(&text));
+            }
+        }
+
+        #[test]
+        fn lines_are_counted(cells in proptest::collection::vec("[a\r\n]{0,4}", 1..6), end in "\r|\n|\r\n") {
+            let quoted = |cell: &String| format!("\"{cell}\",{end}");
+            let text: String = cells.iter().map(quoted).collect();
+            let mut records = Records { rest: &text, line: 1 };
+            for cell in &cells {
+                let before = text[..text.len() - records.rest.len()].replace("\r\n", "\n");
+                let expected = 1 + before.matches(['\r', '\n']).count();
+                let (line, read) = records.next().unwrap().unwrap();
+                prop_assert_eq!((line, &*read[0]), (expected, cell.as_str()));
+            }
+        }
+    }
+
+    #[test]
+    fn only_bare_words_are_quoted() {
+        assert_eq!(with_words_quoted(r#"{"NaN": "a\"NaN", "b": 1}"#), None);
+        assert_eq!(
+            with_words_quoted(r#"{"a\\": NaN, "b": [-Infinity,Infinity], "é": "Infinity"}"#)
+                .unwrap(),
+            r#"{"a\\": "NaN", "b": ["-inf","inf"], "é": "Infinity"}"#
+        );
     }
 }
