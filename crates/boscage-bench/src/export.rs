@@ -5,16 +5,11 @@
 //!
 //! Cost: one pass over the trials for each column; all trials are in memory.
 
-use std::borrow::Cow;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
-use parquet::basic::{ConvertedType, Repetition, Type as Physical};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::Type;
+pub use boscage_study::table::ColumnType as Kind;
+use boscage_study::table::{Cell, Heading, replace_file};
 
 use crate::error::{Error, Result};
 use crate::problem::Goal;
@@ -46,45 +41,6 @@ pub enum Points {
     Omit,
     /// With it.
     Include,
-}
-
-/// The type of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// UTF-8 text.
-    Text,
-    /// A whole number of 64 bits.
-    Integer,
-    /// A double; in CSV, as many digits as it takes to read the same number back.
-    Real,
-    /// True or false; in CSV, `true` or `false`.
-    Truth,
-    /// A list of doubles; in CSV, as JSON: `[0.5,0.25]`.
-    Reals,
-}
-
-impl Kind {
-    /// Its name in the documentation.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Text => "text",
-            Kind::Integer => "integer",
-            Kind::Real => "real",
-            Kind::Truth => "true or false",
-            Kind::Reals => "list of reals",
-        }
-    }
-}
-
-/// One value of the table.
-#[derive(Debug, Clone, PartialEq)]
-enum Cell<'a> {
-    Null,
-    Text(Cow<'a, str>),
-    Integer(i64),
-    Real(f64),
-    Truth(bool),
-    Reals(&'a [f64]),
 }
 
 /// One row: a trial and what it belongs to.
@@ -246,7 +202,7 @@ pub static COLUMNS: [Column; 30] = [
 ];
 
 fn text(text: &str) -> Cell<'_> {
-    Cell::Text(Cow::Borrowed(text))
+    Cell::text(text)
 }
 
 fn real<'a>(value: f64) -> Cell<'a> {
@@ -259,7 +215,7 @@ fn known<'a>(value: Option<f64>) -> Cell<'a> {
 
 /// Counts and bytes fit; seeds are checked before.
 fn integer<'a>(value: u64) -> Cell<'a> {
-    i64::try_from(value).map_or(Cell::Null, Cell::Integer)
+    Cell::count(value)
 }
 
 /// Writes all trials of the runs to a file, replacing it. Returns the number of rows.
@@ -268,23 +224,11 @@ fn integer<'a>(value: u64) -> Cell<'a> {
 ///
 /// The file cannot be written, or a seed is too large for a whole number of 64 bits with a sign.
 pub fn export(runs: &[RunResult], format: Format, points: Points, path: &Path) -> Result<usize> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("export");
-    let partial = path.with_file_name(format!(".{name}.{}.partial", std::process::id()));
-    let written =
-        std::fs::File::create(&partial).map_err(Error::file(path, "writing")).and_then(|file| {
-            let rows = match format {
-                Format::Csv => write_csv(runs, points, &file, path),
-                Format::Parquet => write_parquet(runs, points, &file, path),
-            }?;
-            file.sync_all().map_err(Error::file(path, "writing"))?;
-            std::fs::rename(&partial, path).map_err(Error::file(path, "writing"))?;
-            Ok(rows)
-        });
-    if written.is_err() {
-        // Best effort: the first error is the one to tell.
-        let _ = std::fs::remove_file(&partial);
-    }
-    written
+    let failed = |source| Error::file(path, "writing")(source);
+    replace_file(path, failed, |file| match format {
+        Format::Csv => write_csv(runs, points, file, path),
+        Format::Parquet => write_parquet(runs, points, file, path),
+    })
 }
 
 /// Writes all trials of the runs as CSV. `path` names the target in errors. Returns the number of rows.
@@ -294,34 +238,28 @@ pub fn write_csv(
     out: impl Write,
     path: &Path,
 ) -> Result<usize> {
-    let rows = rows(runs)?;
-    let columns = columns(points);
-    let failed = |error: csv::Error| {
-        let source = match error.into_kind() {
-            csv::ErrorKind::Io(source) => source,
-            other => std::io::Error::other(format!("{other:?}")),
-        };
-        Error::file(path, "writing")(source)
-    };
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(columns.iter().map(|column| column.name)).map_err(failed)?;
-    for row in &rows {
-        for column in &columns {
-            let field: Cow<'_, str> = match (column.cell)(row) {
-                Cell::Null => "".into(),
-                Cell::Text(text) => text,
-                Cell::Integer(value) => value.to_string().into(),
-                // Debug keeps all digits and uses an exponent where that is shorter.
-                Cell::Real(value) => format!("{value:?}").into(),
-                Cell::Truth(value) => value.to_string().into(),
-                Cell::Reals(values) => format!("{values:?}").replace(' ', "").into(),
-            };
-            writer.write_field(field.as_bytes()).map_err(failed)?;
-        }
-        writer.write_record(None::<&[u8]>).map_err(failed)?;
-    }
-    writer.flush().map_err(Error::file(path, "writing"))?;
+    let (rows, columns) = (rows(runs)?, columns(points));
+    let cell = |row: usize, column: usize| (columns[column].cell)(&rows[row]);
+    boscage_study::table::write_csv(&headings(&columns), rows.len(), cell, out)
+        .map_err(Error::file(path, "writing"))?;
     Ok(rows.len())
+}
+
+fn write_parquet(
+    runs: &[RunResult],
+    points: Points,
+    out: impl Write + Send,
+    path: &Path,
+) -> Result<usize> {
+    let (rows, columns) = (rows(runs)?, columns(points));
+    let cell = |row: usize, column: usize| (columns[column].cell)(&rows[row]);
+    boscage_study::table::write_parquet(&headings(&columns), rows.len(), cell, out)
+        .map_err(Error::file(path, "writing"))?;
+    Ok(rows.len())
+}
+
+fn headings(columns: &[&Column]) -> Vec<Heading<'static>> {
+    columns.iter().map(|column| Heading::new(column.name, column.kind)).collect()
 }
 
 fn columns(points: Points) -> Vec<&'static Column> {
@@ -350,134 +288,4 @@ fn rows(runs: &[RunResult]) -> Result<Vec<Row<'_>>> {
         }
     }
     Ok(rows)
-}
-
-/// Rows of one group of a Parquet file: the unit that readers load at a time.
-const GROUP_ROWS: usize = 1 << 17;
-
-fn write_parquet(
-    runs: &[RunResult],
-    points: Points,
-    out: impl Write + Send,
-    path: &Path,
-) -> Result<usize> {
-    let rows = rows(runs)?;
-    let columns = columns(points);
-    let write = || -> std::result::Result<(), ParquetError> {
-        let fields =
-            columns.iter().map(|column| parquet_type(column)).collect::<ParquetResult<Vec<_>>>();
-        let schema = Type::group_type_builder("trials").with_fields(fields?).build()?;
-        let mut writer =
-            SerializedFileWriter::new(BufWriter::new(out), Arc::new(schema), Default::default())?;
-        for rows in rows.chunks(GROUP_ROWS) {
-            let mut group = writer.next_row_group()?;
-            for column in &columns {
-                write_column(&mut group, column, rows)?;
-            }
-            group.close()?;
-        }
-        writer.into_inner()?.flush()?;
-        Ok(())
-    };
-    write().map_err(|error| Error::file(path, "writing")(std::io::Error::other(error)))?;
-    Ok(rows.len())
-}
-
-type ParquetResult<T> = std::result::Result<T, ParquetError>;
-
-/// Every column may be null, so that a reader needs no special case; lists follow the standard's three-level form.
-fn parquet_type(column: &Column) -> ParquetResult<Arc<Type>> {
-    let leaf = |name, physical, converted, repetition| {
-        Type::primitive_type_builder(name, physical)
-            .with_repetition(repetition)
-            .with_converted_type(converted)
-            .build()
-            .map(Arc::new)
-    };
-    let optional =
-        |physical, converted| leaf(column.name, physical, converted, Repetition::OPTIONAL);
-    match column.kind {
-        Kind::Text => optional(Physical::BYTE_ARRAY, ConvertedType::UTF8),
-        Kind::Integer => optional(Physical::INT64, ConvertedType::NONE),
-        Kind::Real => optional(Physical::DOUBLE, ConvertedType::NONE),
-        Kind::Truth => optional(Physical::BOOLEAN, ConvertedType::NONE),
-        Kind::Reals => {
-            let element =
-                leaf("element", Physical::DOUBLE, ConvertedType::NONE, Repetition::REQUIRED)?;
-            let list = Type::group_type_builder("list")
-                .with_repetition(Repetition::REPEATED)
-                .with_fields(vec![element])
-                .build()?;
-            let outer = Type::group_type_builder(column.name)
-                .with_repetition(Repetition::REQUIRED)
-                .with_converted_type(ConvertedType::LIST)
-                .with_fields(vec![Arc::new(list)])
-                .build()?;
-            Ok(Arc::new(outer))
-        }
-    }
-}
-
-fn write_column<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    column: &Column,
-    rows: &[Row<'_>],
-) -> ParquetResult<()> {
-    let cells = rows.iter().map(column.cell);
-    match column.kind {
-        Kind::Text => write_values::<ByteArrayType, W>(group, cells, |cell| match cell {
-            Cell::Text(text) => Some(ByteArray::from(text.as_bytes().to_vec())),
-            _ => None,
-        }),
-        Kind::Integer => write_values::<Int64Type, W>(group, cells, |cell| match cell {
-            Cell::Integer(value) => Some(value),
-            _ => None,
-        }),
-        Kind::Real => write_values::<DoubleType, W>(group, cells, |cell| match cell {
-            Cell::Real(value) => Some(value),
-            _ => None,
-        }),
-        Kind::Truth => write_values::<BoolType, W>(group, cells, |cell| match cell {
-            Cell::Truth(value) => Some(value),
-            _ => None,
-        }),
-        Kind::Reals => {
-            // Definition: 1 where there is an element, 0 for an empty list. Repetition: 0 where a list begins.
-            let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
-            for cell in cells {
-                let list = if let Cell::Reals(list) = cell { list } else { &[] };
-                values.extend_from_slice(list);
-                defined.extend(std::iter::repeat_n(i16::from(!list.is_empty()), list.len().max(1)));
-                repeated.extend((0..list.len().max(1)).map(|i| i16::from(i > 0)));
-            }
-            write_levels::<DoubleType, W>(group, &values, &defined, Some(&repeated))
-        }
-    }
-}
-
-fn write_values<'a, T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    cells: impl Iterator<Item = Cell<'a>>,
-    value: impl Fn(Cell<'a>) -> Option<T::T>,
-) -> ParquetResult<()> {
-    let (mut values, mut defined) = (Vec::new(), Vec::new());
-    for cell in cells {
-        let value = value(cell);
-        defined.push(i16::from(value.is_some()));
-        values.extend(value);
-    }
-    write_levels::<T, W>(group, &values, &defined, None)
-}
-
-fn write_levels<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-    defined: &[i16],
-    repeated: Option<&[i16]>,
-) -> ParquetResult<()> {
-    let Some(mut writer) = group.next_column()? else {
-        return Err(ParquetError::General("more columns than the schema has".to_string()));
-    };
-    writer.typed::<T>().write_batch(values, Some(defined), repeated)?;
-    writer.close()
 }

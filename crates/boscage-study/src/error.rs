@@ -75,6 +75,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// A file could not be written.
+    #[error("{place}: writing failed: {source}")]
+    Output {
+        /// The file.
+        place: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+
     /// The store refused, or could not be reached.
     #[error("{place}: {reason}")]
     Storage {

@@ -8,17 +8,21 @@
 //! - [`study`]: ask for trials, tell what came out, go on after any interruption.
 //! - [`tune`]: workers that run a program until the budget is spent.
 //! - [`view`]: a study at one moment, as plain data.
+//! - [`export`]: all trials as a table for other programs; [`past_results`]: tables of other programs as trials.
 
 pub mod condition;
 pub mod definition;
 pub mod error;
+pub mod export;
 pub mod goal;
 pub mod method;
 pub mod parameters;
+pub mod past_results;
 mod process;
 pub mod program;
 pub mod store;
 pub mod study;
+pub mod table;
 pub mod trial;
 pub mod tune;
 pub mod view;
@@ -29,9 +33,11 @@ pub use definition::{
     Aggregate, Budget, Definition, Evaluation, Failure, Score, StudyFile, Workers,
 };
 pub use error::{Error, Result};
+pub use export::ExportFormat;
 pub use goal::Goal;
 pub use method::{MethodChoice, SettingDescription, describe};
 pub use parameters::{Kind, StudyParameter, StudySpace, Values};
+pub use past_results::{PastFormat, PastOptions, PastOutcome, PastResult, PastResults};
 pub use process::kill_running_programs;
 pub use program::{Argument, Context, FileFormat, Program, ResultRule};
 pub use store::{Access, Location, Outcome, Store, StudyRow, Told};
