@@ -3,9 +3,11 @@
 //! - [`method`]: a method chosen by name, with some of its settings changed; what each setting means.
 //! - [`program`]: an external program that evaluates points.
 //! - [`parameters`]: the parameters of a study, with defaults and [`condition`]s.
+//! - [`explain`]: what a study has learned: recommended point, importances, effects, and how far to trust them.
 
 pub mod condition;
 pub mod error;
+pub mod explain;
 pub mod goal;
 pub mod method;
 pub mod parameters;
@@ -16,6 +18,7 @@ pub mod view;
 
 pub use condition::Condition;
 pub use error::{Error, Result};
+pub use explain::Explanation;
 pub use goal::Goal;
 pub use method::{MethodChoice, SettingDescription, describe};
 pub use parameters::{Kind, StudyParameter, StudySpace, Values};
