@@ -4,6 +4,7 @@
 //! or another signal to end.
 
 mod bench;
+mod draw;
 
 use std::io::Write;
 use std::process::ExitCode;

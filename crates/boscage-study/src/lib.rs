@@ -9,11 +9,13 @@
 //! - [`tune`]: workers that run a program until the budget is spent.
 //! - [`view`]: a study at one moment, as plain data.
 //! - [`export`]: all trials as a table for other programs; [`past_results`]: tables of other programs as trials.
+//! - [`explain`]: what a study has learned: recommended point, importances, effects, and how far to trust them.
 
 pub mod condition;
 pub mod definition;
 pub mod error;
 pub mod export;
+pub mod explain;
 pub mod goal;
 pub mod method;
 pub mod parameters;
@@ -34,6 +36,7 @@ pub use definition::{
 };
 pub use error::{Error, Result};
 pub use export::ExportFormat;
+pub use explain::Explanation;
 pub use goal::Goal;
 pub use method::{MethodChoice, SettingDescription, describe};
 pub use parameters::{Kind, StudyParameter, StudySpace, Values};

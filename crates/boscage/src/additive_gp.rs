@@ -263,6 +263,36 @@ impl AdditivePosterior {
         self.factor.backward_solve(&mut self.alpha);
     }
 
+    /// α = Δ⁻¹y: the posterior mean of anything is its covariances with the observations times these.
+    pub fn weights(&self) -> &[f64] {
+        &self.alpha
+    }
+
+    /// e_i between a coordinate of variable i and those of all observations; none if there is no such variable.
+    pub fn factors(&self, i: usize, coordinate: f64) -> Option<Vec<f64>> {
+        let kernel = &self.prior.kernel;
+        let column = self.x.get(i).map(|_| self.inputs.column(i))?;
+        let mut factors = vec![0.0; self.len()];
+        kernel.factor(i, column, kernel.scaled(i, coordinate), &mut factors);
+        Some(factors)
+    }
+
+    /// Replaces columns of covariances with the observations, n numbers each, by L⁻¹ times them: what their products take away
+    /// from prior covariances is what the observations tell. A rest of less than n numbers is left alone.
+    pub fn whiten(&self, columns: &mut [f64]) {
+        let n = self.len().max(1);
+        columns.par_chunks_mut(n * TABLE_BLOCK).for_each(|block| {
+            let count = block.len() / n;
+            self.factor.forward_solve_columns(&mut block[..count * n], count);
+        });
+    }
+
+    /// The diagonal of Δ⁻¹: 1 over the variance with which each outcome is predicted from all others.
+    pub fn precisions(&self) -> Vec<f64> {
+        let inverse = self.factor.inverse();
+        (0..inverse.n()).map(|b| inverse.column(b)[0]).collect()
+    }
+
     /// Conditions on one more observation, in O(n²). If it is refused the posterior stays as it was.
     pub fn append(&mut self, point: &Point, y: f64) -> Result<()> {
         check_outcome(y)?;

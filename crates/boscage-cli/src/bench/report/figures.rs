@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use boscage_bench::results::{LearnedGraph, RunResult};
 
 use super::Horizontal;
-use super::chart::{Chart, Scale, sensible_scale};
+use super::chart::{Chart, sensible_scale};
 use super::curves::{Curve, CurvePoint, Metric, cost_curves, curves};
 use super::graph_picture::GraphPicture;
 use super::selection::{MethodRuns, ProblemRuns};
+use crate::draw::svg::{Scale, short};
 
 /// A figure, drawn.
 pub(crate) struct Figure {
@@ -149,10 +150,8 @@ fn line_figure(
 
 /// What someone who cannot see the chart should know.
 fn description(title: &str, curves: &[Curve]) -> String {
-    let ends: Vec<String> = curves
-        .iter()
-        .map(|curve| format!("{} {}", curve.label, super::chart::short(curve.last())))
-        .collect();
+    let ends: Vec<String> =
+        curves.iter().map(|curve| format!("{} {}", curve.label, short(curve.last()))).collect();
     format!("{title}. Last means: {}.", ends.join(", "))
 }
 

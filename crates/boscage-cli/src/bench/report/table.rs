@@ -6,9 +6,9 @@ use boscage_bench::statistics::{
     Interval, RESAMPLES, Statistic, bootstrap_interval, mean, median, paired_differences, quantile,
 };
 
-use super::chart::{escaped, grouped, short};
 use super::curves::Metric;
 use super::selection::{MethodRuns, ProblemRuns};
+use crate::draw::svg::{escaped, grouped, short};
 
 /// What the columns of all tables mean.
 pub(crate) const LEGEND: &str = "Median, quartiles and mean are over seeds. Difference: mean over seeds of method − baseline, \

@@ -9,13 +9,14 @@ use boscage_bench::problem::{Certainty, Optimum};
 use boscage_bench::results::{Machine, RunResult, SCHEMA, Start, Timing, TrialRecord};
 use boscage_bench::statistics::{RESAMPLES, Statistic, bootstrap_interval};
 
-use super::chart::{Scale, grouped, sensible_scale, short};
+use super::chart::sensible_scale;
 use super::curves::{Curve, CurvePoint, Metric, cost_curves, curves};
 use super::figures::{cost_over_dimension, of_problem, of_series};
-use super::graph_picture::{closest, layout};
 use super::selection::{ProblemRuns, problems, seed_list};
 use super::table::{Difference, table};
 use super::{Horizontal, baseline};
+use crate::draw::layout::{closest, layout};
+use crate::draw::svg::{Scale, grouped, short};
 
 /// A run of a two-parameter problem with optimum 0: one trial for each value, nothing for a failed one.
 fn run(method: &str, seed: u64, values: &[Option<f64>]) -> RunResult {

@@ -1,0 +1,507 @@
+//! Explanations against the obvious: full grids, refitting, and functions whose effects are known.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use boscage::additive_gp::{AdditivePosterior, Dataset};
+use boscage::additive_gp_ucb::AdditiveGpUcbSettings;
+use boscage::{Method, Model, Stream, Value};
+use boscage_study::explain::{Explanation, Share};
+use boscage_study::{Goal, Kind, State, StudyParameter, StudySpace, StudyView, Trial, Values};
+
+fn real(name: &str, low: f64, high: f64) -> StudyParameter {
+    StudyParameter::new(name, Kind::Real { low, high, log: false, step: None })
+}
+
+fn complete(number: u64, values: Values, value: f64) -> Trial {
+    Trial {
+        number,
+        state: State::Complete,
+        value: Some(value),
+        values: Some(values),
+        failure: None,
+        infeasible: false,
+        began: None,
+        ended: None,
+        seconds: None,
+        attributes: serde_json::Map::new(),
+    }
+}
+
+/// A study of some trials, as a method would make it.
+fn study(
+    parameters: Vec<StudyParameter>,
+    method: &str,
+    goal: Goal,
+    trials: u64,
+    objective: impl Fn(u64, &[Option<Value>]) -> f64,
+) -> StudyView {
+    let space = StudySpace::new(parameters, Vec::new()).unwrap();
+    let method = match method {
+        // Points all over the space, and only then a model.
+        "spread" => Method::Tree(Box::new(AdditiveGpUcbSettings {
+            initial_points: trials as usize - 1,
+            ..AdditiveGpUcbSettings::default()
+        })),
+        method => Method::named(method).unwrap(),
+    };
+    let mut optimizer = method.build(space.engine().clone()).unwrap();
+    let mut view = StudyView {
+        name: "example".to_string(),
+        storage: "nowhere".to_string(),
+        goal,
+        space,
+        method,
+        seed: 7,
+        trials: Vec::new(),
+        model: None,
+    };
+    for number in 0..trials {
+        let point = optimizer.ask(&[], &Stream::new(view.seed, number)).unwrap();
+        let values = view.space.decode(&point).unwrap();
+        let value = objective(number, &values);
+        optimizer.tell(view.space.encode(&values).unwrap(), goal.sign() * value).unwrap();
+        view.trials.push(complete(number, values, value));
+    }
+    view.model = optimizer.model().cloned();
+    view
+}
+
+fn number(value: &Option<Value>) -> f64 {
+    value.as_ref().and_then(Value::as_f64).unwrap()
+}
+
+fn numbers(values: &[Option<Value>]) -> Vec<f64> {
+    values.iter().map(number).collect()
+}
+
+fn explained(view: &StudyView) -> Explanation {
+    Explanation::new(view).unwrap().unwrap()
+}
+
+fn model(view: &StudyView) -> &Model {
+    view.model.as_ref().unwrap()
+}
+
+/// The posterior, made here.
+fn posterior(view: &StudyView, without: Option<usize>) -> (AdditivePosterior, Dataset) {
+    let mut data = Dataset::empty(view.space.dimension());
+    for (k, trial) in view.trials.iter().enumerate() {
+        if Some(k) != without {
+            let point = view.space.encode(trial.values.as_ref().unwrap()).unwrap();
+            data.push(&point, model(view).outputs.apply(view.goal.sign() * trial.value.unwrap()))
+                .unwrap();
+        }
+    }
+    (model(view).prior.condition(&data).unwrap(), data)
+}
+
+fn four() -> Vec<StudyParameter> {
+    vec![real("a", -1.0, 1.0), real("b", 0.0, 10.0), real("c", -5.0, 0.0), real("d", 0.0, 1.0)]
+}
+
+/// a and b act together, c alone, d not at all.
+fn bumpy(x: &[f64]) -> f64 {
+    10.0 + (x[0] * 2.0).sin() * (x[1] - 4.0) + 0.3 * (x[2] + 2.0).powi(2)
+}
+
+#[test]
+fn average_main_effects_and_interactions_are_the_whole_mean() {
+    for goal in [Goal::Minimize, Goal::Maximize] {
+        let view = study(four(), "tree", goal, 45, |_, values| bumpy(&numbers(values)));
+        let explanation = explained(&view);
+        let effects: Vec<_> =
+            (0..4).map(|d| explanation.main_effect(d).unwrap().unwrap()).collect();
+        let surface = |i, j| explanation.pair_surface(i, j).unwrap().unwrap();
+        let pairs: Vec<_> = explanation
+            .pairs
+            .iter()
+            .map(|pair| (pair.first, pair.second, surface(pair.first, pair.second)))
+            .collect();
+        assert!(!pairs.is_empty());
+        for k in 0..40_usize {
+            // Main effects are shown at 41 places and surfaces at 21, so that every second place is one of both.
+            let place: Vec<usize> = (0..4).map(|d| (k * (3 + 2 * d) + d) % 21).collect();
+            let values: Values =
+                (0..4).map(|d| Some(effects[d].values[2 * place[d]].clone())).collect();
+            let main = |d: usize| effects[d].mean[2 * place[d]];
+            let mut sum = explanation.average() + (0..4).map(main).sum::<f64>();
+            for (i, j, surface) in &pairs {
+                assert_eq!(surface.first[place[*i]], effects[*i].values[2 * place[*i]]);
+                sum += surface.mean[place[*i] * 21 + place[*j]] - main(*i) - main(*j);
+            }
+            let (mean, std) = explanation.predict(&values).unwrap();
+            assert!((sum - mean).abs() < 1e-9 * (1.0 + mean.abs()), "{sum} {mean}");
+            let point = view.space.encode(&values).unwrap();
+            let direct = posterior(&view, None).0.joint(&point).unwrap();
+            let units = model(&view).outputs;
+            assert!((mean - goal.sign() * units.invert(direct.mean)).abs() < 1e-9);
+            assert!((std - units.scale * direct.variance.sqrt()).abs() < 1e-9);
+        }
+    }
+}
+
+/// Variances of main effects, pairs and the rest of a function of three variables on a full grid.
+fn anova(table: &[f64], size: usize) -> ([f64; 3], [f64; 3], f64) {
+    let at = |r: usize, s: usize, t: usize| table[(r * size + s) * size + t];
+    let cells = (size * size * size) as f64;
+    let constant = table.iter().sum::<f64>() / cells;
+    let mut main = vec![vec![0.0; size]; 3];
+    let mut pair = vec![vec![0.0; size * size]; 3];
+    for r in 0..size {
+        for s in 0..size {
+            for t in 0..size {
+                let value = at(r, s, t) - constant;
+                for (d, k) in [r, s, t].into_iter().enumerate() {
+                    main[d][k] += value / (size * size) as f64;
+                }
+                for (p, k) in [r * size + s, r * size + t, s * size + t].into_iter().enumerate() {
+                    pair[p][k] += value / size as f64;
+                }
+            }
+        }
+    }
+    let ends = [(0, 1), (0, 2), (1, 2)];
+    for (p, &(i, j)) in ends.iter().enumerate() {
+        for r in 0..size {
+            for s in 0..size {
+                pair[p][r * size + s] -= main[i][r] + main[j][s];
+            }
+        }
+    }
+    let variance =
+        |values: &Vec<f64>| values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64;
+    let total = table.iter().map(|v| (v - constant).powi(2)).sum::<f64>() / cells;
+    let mains = [0, 1, 2].map(|d| variance(&main[d]));
+    let pairs = [0, 1, 2].map(|p| variance(&pair[p]));
+    let rest = total - mains.iter().sum::<f64>() - pairs.iter().sum::<f64>();
+    (mains.map(|v| v / total), pairs.map(|v| v / total), rest / total)
+}
+
+#[test]
+fn shares_are_those_of_a_full_grid() {
+    const SIZE: usize = 32;
+    for method in ["tree", "overlap", "gp-ucb", "no-overlap"] {
+        let parameters = vec![real("a", -1.0, 1.0), real("b", 0.0, 10.0), real("c", -5.0, 0.0)];
+        let view = study(parameters, method, Goal::Minimize, 40, |_, values| {
+            let x = numbers(values);
+            bumpy(&x) + 0.4 * x[0] * x[1] * x[2]
+        });
+        let explanation = explained(&view);
+        let at = |k: usize| (k as f64 + 0.5) / SIZE as f64;
+        let mut table = Vec::new();
+        for r in 0..SIZE {
+            for s in 0..SIZE {
+                for t in 0..SIZE {
+                    let values = [2.0 * at(r) - 1.0, 10.0 * at(s), 5.0 * at(t) - 5.0];
+                    let values: Values = values.iter().map(|&v| Some(Value::Real(v))).collect();
+                    table.push(explanation.predict(&values).unwrap().0);
+                }
+            }
+        }
+        let (mains, pairs, rest) = anova(&table, SIZE);
+        for (d, want) in mains.iter().enumerate() {
+            let got = explanation.parameters[d].main.value;
+            assert!(
+                (got - want).abs() < 0.1 * rest.abs() + 1e-9,
+                "{method}: {d} has {got}, not {want}"
+            );
+        }
+        for ((i, j), want) in [(0, 1), (0, 2), (1, 2)].into_iter().zip(pairs) {
+            let found = explanation.pairs.iter().find(|pair| (pair.first, pair.second) == (i, j));
+            let got = found.map_or(0.0, |pair| pair.share.value);
+            assert!(
+                (got - want).abs() < 0.1 * rest.abs() + 1e-9,
+                "{method}: {i}–{j} has {got}, not {want}"
+            );
+        }
+        // What is left is looked at from random points.
+        assert!(
+            (explanation.rest - rest).abs() < 0.15 * rest.abs() + 1e-9,
+            "{method}: {} {rest}",
+            explanation.rest
+        );
+        let sum: f64 =
+            explanation.parameters.iter().map(|parameter| parameter.main.value).sum::<f64>()
+                + explanation.pairs.iter().map(|pair| pair.share.value).sum::<f64>()
+                + explanation.rest;
+        assert!((sum - 1.0).abs() < 1e-12, "{method}: {sum}");
+        if model(&view).prior.components.iter().all(|component| component.len() < 3) {
+            assert_eq!(explanation.rest, 0.0);
+        }
+    }
+}
+
+fn holds(share: Share, truth: f64) -> bool {
+    (share.low - 0.02..=share.high + 0.02).contains(&truth)
+}
+
+#[test]
+fn known_shares_are_found() {
+    // With a, b and c from −½ to ½ the variances are 1/12 and 36/144: shares of ¼ and ¾.
+    let half = |name| real(name, -0.5, 0.5);
+    let parameters = vec![half("a"), half("b"), half("c"), half("idle"), half("lazy")];
+    let view = study(parameters, "spread", Goal::Maximize, 90, |_, values| {
+        let x = numbers(values);
+        x[0] + 6.0 * x[1] * x[2]
+    });
+    let explanation = explained(&view);
+    let strongest = explanation.pairs[0];
+    assert_eq!((strongest.first, strongest.second), (1, 2));
+    assert!((strongest.share.value - 0.75).abs() < 0.03, "{strongest:?}");
+    assert!(holds(strongest.share, 0.75), "{strongest:?}");
+    let alone = explanation.parameters[0];
+    assert!((alone.main.value - 0.25).abs() < 0.03 && holds(alone.main, 0.25), "{alone:?}");
+    for idle in [3, 4] {
+        assert!(explanation.parameters[idle].total < 0.01, "{:?}", explanation.parameters[idle]);
+    }
+    assert_eq!(explanation.strongest()[2], 0);
+    let (enough, share) = explanation.enough(0.95).unwrap();
+    assert_eq!(enough.len(), 3);
+    assert!(share >= 0.95);
+    assert_eq!(
+        explanation.sentence(),
+        "3 of 5 parameters explain 95 % of the variance; b and c must be tuned together."
+    );
+    assert!(explanation.trust.predicted.unwrap() > 0.9, "{:?}", explanation.trust);
+    // A line of slope 1, centred.
+    let effect = explanation.main_effect(0).unwrap().unwrap();
+    for (value, mean) in effect.values.iter().zip(&effect.mean) {
+        assert!((mean - value.as_f64().unwrap()).abs() < 0.06, "{value} {mean}");
+    }
+}
+
+#[test]
+fn noise_claims_nothing() {
+    let view =
+        study(four(), "tree", Goal::Minimize, 40, |trial, _| ((trial * 7919 + 13) % 101) as f64);
+    let explanation = explained(&view);
+    assert!(explanation.trust.predicted.unwrap() < 0.25);
+    assert!(explanation.joint_pairs().is_empty());
+    let sentence = explanation.sentence();
+    assert!(sentence.ends_with("too little to say what matters."), "{sentence}");
+}
+
+#[test]
+fn the_recommended_point_has_the_best_mean_and_the_luckiest_the_best_outcome() {
+    // One trial is far better than the model can believe.
+    let view = study(four(), "tree", Goal::Minimize, 40, |trial, values| {
+        let noise = ((trial * 7919 + 13) % 101) as f64 / 50.0 - 1.0;
+        bumpy(&numbers(values)) + noise - if trial == 5 { 25.0 } else { 0.0 }
+    });
+    let explanation = explained(&view);
+    let (posterior, data) = posterior(&view, None);
+    let units = model(&view).outputs;
+    let means: Vec<f64> =
+        (0..40).map(|a| -units.invert(posterior.joint(&data.point(a)).unwrap().mean)).collect();
+    let least = means.iter().copied().fold(f64::INFINITY, f64::min);
+    let found = explanation.recommended.clone();
+    assert!((found.mean - least).abs() < 1e-9, "{} {least}", found.mean);
+    assert!((means[found.trial as usize] - least).abs() < 1e-9);
+    assert_eq!(Some(&found.values), view.trials[found.trial as usize].values.as_ref());
+    assert_eq!(explanation.luckiest.trial, 5);
+    assert_eq!(explanation.luckiest.outcome, view.best().unwrap().value.unwrap());
+    assert!((explanation.luckiest.mean - means[5]).abs() < 1e-9);
+    assert!(explanation.luckiest.mean > explanation.luckiest.outcome);
+}
+
+#[test]
+fn left_out_outcomes_are_predicted_as_by_refitting() {
+    let view = study(four(), "tree", Goal::Maximize, 30, |trial, values| {
+        bumpy(&numbers(values)) + ((trial * 7919 + 13) % 101) as f64 / 100.0
+    });
+    let (_, data) = posterior(&view, None);
+    let noise = model(&view).prior.noise_std.powi(2);
+    let (mut squares, mut plain, mut within) = (0.0, 0.0, 0);
+    for a in 0..30 {
+        let (without, others) = posterior(&view, Some(a));
+        let normal = without.joint(&data.point(a)).unwrap();
+        let residual = data.outcomes()[a] - normal.mean;
+        squares += residual * residual;
+        within += usize::from(residual * residual <= 4.0 * (normal.variance + noise));
+        let mean = others.outcomes().iter().sum::<f64>() / 29.0;
+        plain += (data.outcomes()[a] - mean).powi(2);
+    }
+    let trust = explained(&view).trust;
+    assert!((trust.predicted.unwrap() - (1.0 - squares / plain)).abs() < 1e-7, "{trust:?}");
+    assert!((trust.error - model(&view).outputs.scale * (squares / 30.0).sqrt()).abs() < 1e-6);
+    assert_eq!(trust.within_two, within as f64 / 30.0);
+    assert_eq!(trust.observations, 30);
+}
+
+/// Solves Δv = b by elimination.
+fn solved(mut matrix: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
+    let n = b.len();
+    for k in 0..n {
+        for row in k + 1..n {
+            let factor = matrix[row][k] / matrix[k][k];
+            let pivot = matrix[k].clone();
+            matrix[row].iter_mut().zip(&pivot).for_each(|(value, pivot)| *value -= factor * pivot);
+            b[row] -= factor * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        let known: f64 = (k + 1..n).map(|j| matrix[k][j] * b[j]).sum();
+        b[k] = (b[k] - known) / matrix[k][k];
+    }
+    b
+}
+
+#[test]
+fn bands_are_those_of_averages_over_a_grid() {
+    const SIZE: usize = 32;
+    for method in ["tree", "gp-ucb"] {
+        let parameters = vec![real("a", 0.0, 1.0), real("b", 0.0, 1.0)];
+        let view = study(parameters, method, Goal::Maximize, 20, |_, values| {
+            let x = numbers(values);
+            (5.0 * x[0]).sin() + x[0] * x[1]
+        });
+        let explanation = explained(&view);
+        let (_, data) = posterior(&view, None);
+        let prior = &model(&view).prior;
+        let kernel = |x: &[f64], y: &[f64]| {
+            prior.components.iter().map(|g| prior.kernel.value(g, x, y)).sum::<f64>()
+        };
+        let points: Vec<Vec<f64>> = (0..20).map(|a| data.point(a).0).collect();
+        let gram: Vec<Vec<f64>> = (0..20)
+            .map(|a| {
+                let noise = |b: usize| if a == b { prior.noise_std.powi(2) } else { 0.0 };
+                (0..20).map(|b| kernel(&points[a], &points[b]) + noise(b)).collect()
+            })
+            .collect();
+        // A weighted sum of values of f: its variance given the outcomes.
+        let variance = |terms: &[(Vec<f64>, f64)]| {
+            let covariances: Vec<f64> =
+                points.iter().map(|p| terms.iter().map(|(x, w)| w * kernel(x, p)).sum()).collect();
+            let prior: f64 = terms
+                .iter()
+                .map(|(x, w)| terms.iter().map(|(y, v)| w * v * kernel(x, y)).sum::<f64>())
+                .sum();
+            let told: f64 = solved(gram.clone(), covariances.clone())
+                .iter()
+                .zip(&covariances)
+                .map(|(s, c)| s * c)
+                .sum();
+            prior - told
+        };
+        let at = |k: usize| (k as f64 + 0.5) / SIZE as f64;
+        let everywhere = (0..SIZE * SIZE)
+            .map(|k| (vec![at(k / SIZE), at(k % SIZE)], -1.0 / (SIZE * SIZE) as f64));
+        let everywhere: Vec<_> = everywhere.collect();
+        let scale = model(&view).outputs.scale;
+        let effect = explanation.main_effect(0).unwrap().unwrap();
+        for place in [0, 13, 40] {
+            let along =
+                (0..SIZE).map(|k| (vec![effect.coordinates[place], at(k)], 1.0 / SIZE as f64));
+            let terms: Vec<_> = everywhere.iter().cloned().chain(along).collect();
+            let want = scale * variance(&terms).max(0.0).sqrt();
+            assert!(
+                (effect.std[place] - want).abs() < 1e-6 * scale,
+                "{method}: {} {want}",
+                effect.std[place]
+            );
+        }
+        let surface = explanation.pair_surface(0, 1).unwrap().unwrap();
+        for (r, s) in [(0, 0), (20, 3), (7, 12)] {
+            let mut terms = everywhere.clone();
+            terms.push((vec![r as f64 / 20.0, s as f64 / 20.0], 1.0));
+            let want = scale * variance(&terms).max(0.0).sqrt();
+            let got = surface.std[r * 21 + s];
+            assert!((got - want).abs() < 1e-6 * scale, "{method}: {got} {want}");
+        }
+    }
+}
+
+#[test]
+fn goals_mirror_each_other() {
+    let view = study(four(), "tree", Goal::Minimize, 30, |_, values| bumpy(&numbers(values)));
+    let mut mirrored = view.clone();
+    mirrored.goal = Goal::Maximize;
+    for trial in &mut mirrored.trials {
+        trial.value = trial.value.map(|value| -value);
+    }
+    let (one, other) = (explained(&view), explained(&mirrored));
+    assert_eq!(one.parameters, other.parameters);
+    assert_eq!(one.pairs, other.pairs);
+    assert_eq!(one.recommended.mean, -other.recommended.mean);
+    assert_eq!(one.recommended.std, other.recommended.std);
+    let (one, other) =
+        (one.main_effect(2).unwrap().unwrap(), other.main_effect(2).unwrap().unwrap());
+    assert!(one.mean.iter().zip(&other.mean).all(|(one, other)| *one == -other));
+    assert_eq!(one.std, other.std);
+}
+
+#[test]
+fn all_kinds_have_their_own_values() {
+    let words = |words: &[&str]| words.iter().map(|&word| Value::from(word)).collect::<Vec<_>>();
+    let parameters = vec![
+        StudyParameter::new("rate", Kind::Real { low: 1e-4, high: 1.0, log: true, step: None }),
+        StudyParameter::new(
+            "step",
+            Kind::Real { low: 0.0, high: 0.4, log: false, step: Some(0.1) },
+        ),
+        StudyParameter::new("count", Kind::Integer { low: 1, high: 1000, step: 1, log: true }),
+        StudyParameter::new("size", Kind::Ordinal { levels: words(&["small", "large"]) }),
+        StudyParameter::new("fast", Kind::Boolean {}),
+        StudyParameter::new("mode", Kind::Categorical { choices: words(&["x", "y", "z"]) }),
+        StudyParameter::new("fixed", Kind::Integer { low: 3, high: 3, step: 1, log: false }),
+    ];
+    let view = study(parameters, "tree", Goal::Minimize, 40, |_, values| {
+        let mode = if values[5] == Some(Value::from("y")) { 0.0 } else { 3.0 };
+        mode + (number(&values[0]).log10() + 2.0).powi(2)
+    });
+    let explanation = explained(&view);
+    let labels = |d: usize| explanation.main_effect(d).unwrap().unwrap().values;
+    assert_eq!(labels(0).len(), 41);
+    assert!((labels(0)[20].as_f64().unwrap() - 1e-2).abs() < 1e-6);
+    assert_eq!(labels(1), [0.0, 0.1, 0.2, 0.3, 0.4].map(Value::Real));
+    assert_eq!(labels(2).first(), Some(&Value::Integer(1)));
+    assert_eq!(labels(2).last(), Some(&Value::Integer(1000)));
+    assert_eq!(labels(3), words(&["small", "large"]));
+    assert_eq!(labels(4), [Value::Boolean(false), Value::Boolean(true)]);
+    assert_eq!(labels(5), words(&["x", "y", "z"]));
+    let mode = explanation.main_effect(5).unwrap().unwrap();
+    // Centred over three equally likely choices: 1, −2, 1.
+    for (mean, want) in mode.mean.iter().zip([1.0, -2.0, 1.0]) {
+        assert!((mean - want).abs() < 0.5, "{:?}", mode.mean);
+    }
+    assert_eq!(explanation.parameters[6].total, 0.0);
+    assert_eq!(explanation.pair_surface(3, 5).unwrap().unwrap().mean.len(), 6);
+    assert!(explanation.main_effect(7).unwrap().is_none());
+    assert!(
+        explanation.pair_surface(2, 2).unwrap().is_none()
+            && explanation.pair_surface(0, 9).unwrap().is_none()
+    );
+}
+
+#[test]
+fn without_model_or_outcomes_there_is_no_explanation() {
+    let random = study(four(), "random", Goal::Minimize, 5, |_, values| bumpy(&numbers(values)));
+    assert!(Explanation::new(&random).unwrap().is_none());
+    let mut view = study(four(), "tree", Goal::Minimize, 15, |_, values| bumpy(&numbers(values)));
+    view.trials.truncate(1);
+    let one = explained(&view);
+    assert_eq!(one.trust.predicted, None);
+    assert_eq!(one.sentence(), "There are too few outcomes to say what matters.");
+    view.trials[0].state = State::Failed;
+    assert!(Explanation::new(&view).unwrap().is_none());
+    // A model of another space is refused.
+    let mut other = study(four(), "tree", Goal::Minimize, 15, |_, values| bumpy(&numbers(values)));
+    other.model =
+        study(vec![real("a", 0.0, 1.0)], "tree", Goal::Minimize, 15, |_, v| number(&v[0])).model;
+    assert!(Explanation::new(&other).is_err());
+}
+
+#[test]
+fn equal_outcomes_have_no_shares() {
+    let view = study(four(), "tree", Goal::Minimize, 15, |_, _| 4.0);
+    let explanation = explained(&view);
+    assert_eq!(explanation.trust.predicted, None);
+    assert!(explanation.parameters.iter().all(|parameter| parameter.total == 0.0));
+    assert_eq!(explanation.recommended.mean, 4.0);
+    assert_eq!(explanation.sentence(), "All outcomes are the same: nothing matters so far.");
+}
