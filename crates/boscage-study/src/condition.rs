@@ -217,10 +217,6 @@ impl Condition {
         Ok(condition)
     }
 
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
-    }
-
     /// A parameter compared with a value.
     ///
     /// ```

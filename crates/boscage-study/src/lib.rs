@@ -3,10 +3,12 @@
 //! - [`method`]: a method chosen by name, with some of its settings changed; what each setting means.
 //! - [`program`]: an external program that evaluates points.
 //! - [`parameters`]: the parameters of a study, with defaults and [`condition`]s.
+//! - [`import`]: spaces from the files of other tools.
 
 pub mod condition;
 pub mod error;
 pub mod goal;
+pub mod import;
 pub mod method;
 pub mod parameters;
 mod process;

@@ -518,7 +518,7 @@ proptest! {
     ) {
         if let Ok(condition) = Condition::parse(&tokens.join(space)) {
             // What was read can be written, and means the same.
-            let again = Condition::from_steps(condition.steps()).unwrap();
+            let again = Condition::from_steps(&condition.steps).unwrap();
             prop_assert_eq!(again.names(), condition.names());
             prop_assert_eq!(again.holds(&value_of), condition.holds(&value_of));
         }
@@ -530,13 +530,13 @@ proptest! {
         tree.steps(&mut steps);
         let built = Condition::from_steps(&steps).unwrap();
         let with_parentheses = Condition::parse(&tree.text()).unwrap();
-        prop_assert_eq!(with_parentheses.steps(), &steps[..]);
+        prop_assert_eq!(&with_parentheses.steps, &steps);
         prop_assert_eq!(built.names(), with_parentheses.names());
         for condition in [&built, &with_parentheses] {
             prop_assert_eq!(condition.holds(&value_of), tree.holds(&value_of), "{}", condition);
         }
         // The text is final: it is not changed by writing it again.
-        let again = Condition::from_steps(built.steps()).unwrap();
+        let again = Condition::from_steps(&built.steps).unwrap();
         prop_assert_eq!(again, built);
     }
 }
