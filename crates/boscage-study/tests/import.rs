@@ -45,32 +45,162 @@ fn refusals(texts: &[&str], format: Format) -> String {
 
 #[test]
 fn irace_files() {
-    insta::assert_snapshot!(shown(&read(IRACE, None, "irace.txt").unwrap()), @"");
+    insta::assert_snapshot!(shown(&read(IRACE, None, "irace.txt").unwrap()), @r#"
+    {"name":"algorithm","type":"categorical","choices":["greedy","beam","two step"]}
+    {"name":"search","type":"categorical","choices":[0,1,2,3]}
+    {"name":"width","type":"integer","low":1,"high":64,"condition":"algorithm == \"beam\""}
+    {"name":"depth","type":"integer","low":1,"high":1000,"log":true,"condition":"algorithm != \"greedy\" and search in [1, 2, 3]"}
+    {"name":"decay","type":"real","low":0.0,"high":1.0,"condition":"width <= 8 or not (search in [0])"}
+    {"name":"rate","type":"real","low":0.00001,"high":1.0,"log":true,"condition":"width >= 2 and width < 32 or not (algorithm in [\"beam\"]) and search != 0"}
+    {"name":"effort","type":"ordinal","levels":["low","mid","high"]}
+    {"name":"budget","type":"ordinal","levels":[1,10,100],"condition":"effort > \"low\""}
+    {"name":"mixed.name_1","type":"categorical","choices":["","1.50","auto"]}
+    {"name":"late","type":"real","low":-2.5,"high":2.5,"condition":"budget >= 5"}
+    forbidden: algorithm == "beam" and width < 4
+    forbidden: width >= depth
+    forbidden: effort != "high" and false
+    algorithm: ["--{algorithm}"]
+    search: ["--search", "{search}"]
+    width: ["--width={width}"]
+    depth: ["-v", "--depth", "{depth}"]
+    decay: ["{decay}"]
+    rate: ["--rate={{x}}", "{rate}"]
+    effort: ["--effort={effort}"]
+    budget: ["--budget={budget}"]
+    mixed.name_1: ["-m", "{mixed.name_1}"]
+    late: ["--late={late}"]
+    note: values of "algorithm" are empty or have spaces; irace pastes them into a command line, where they are none or several arguments, while a program gets each as one argument from boscage
+    note: values of "mixed.name_1" are empty or have spaces; irace pastes them into a command line, where they are none or several arguments, while a program gets each as one argument from boscage
+    note: irace rounds real parameters to 3 digits after the point; boscage does not
+    note: R compares the values of "effort" as text in `effort > …`; boscage compares numbers by their size and words of an ordinal parameter by their place
+    note: R compares the values of "budget" as text in `budget >= …`; boscage compares numbers by their size and words of an ordinal parameter by their place
+    "#);
 }
 
 #[test]
 fn old_pcs_files() {
-    insta::assert_snapshot!(shown(&read(OLD_PCS, None, "old.pcs").unwrap()), @"");
+    insta::assert_snapshot!(shown(&read(OLD_PCS, None, "old.pcs").unwrap()), @r#"
+    {"name":"heuristic","type":"categorical","choices":["first","random","best"],"default":"random"}
+    {"name":"restarts","type":"categorical","choices":[0,1,2],"default":1}
+    {"name":"alpha","type":"real","low":0.5,"high":2.0,"default":1.0}
+    {"name":"beta","type":"real","low":0.001,"high":10.0,"log":true,"default":0.1,"condition":"heuristic in [\"first\", \"best\"]"}
+    {"name":"count","type":"integer","low":1,"high":100,"default":10,"condition":"restarts in [1, 2] and heuristic == \"random\""}
+    {"name":"tries","type":"integer","low":1,"high":1000,"log":true,"default":50,"condition":"count in [10, 20]"}
+    {"name":"quality","type":"real","low":-1.0,"high":1.0,"default":0.0}
+    forbidden: heuristic == "first" and restarts == 2
+    forbidden: alpha == 1.0
+    "#);
 }
 
 #[test]
 fn new_pcs_files() {
-    insta::assert_snapshot!(shown(&read(NEW_PCS, None, "new.pcs").unwrap()), @"");
+    insta::assert_snapshot!(shown(&read(NEW_PCS, None, "new.pcs").unwrap()), @r#"
+    {"name":"heuristic","type":"categorical","choices":["first","random","best"],"default":"random"}
+    {"name":"level","type":"ordinal","levels":["low","mid","high"],"default":"mid"}
+    {"name":"size","type":"ordinal","levels":[1,2,4,8],"default":2}
+    {"name":"down","type":"ordinal","levels":["8","4","2"],"default":"4"}
+    {"name":"count","type":"integer","low":1,"high":100,"default":10}
+    {"name":"tries","type":"integer","low":1,"high":1000,"log":true,"default":50,"condition":"heuristic in [\"first\", \"best\"] and count > 5"}
+    {"name":"alpha","type":"real","low":0.5,"high":2.0,"default":1.0,"condition":"level < \"high\" or size == 8 and heuristic != \"random\""}
+    {"name":"@1:beta<x>","type":"real","low":0.001,"high":10.0,"log":true,"default":0.1,"condition":"count < 50"}
+    {"name":"gamma","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"`@1:beta<x>` > 0.5 and down > \"4\""}
+    forbidden: heuristic == "first" and level == "low"
+    forbidden: count == 7 and `@1:beta<x>` == 1.0
+    note: the condition of "alpha" has both && and ||; && was taken to bind more tightly
+    "#);
 }
 
 #[test]
 fn configspace_files() {
-    insta::assert_snapshot!(shown(&read(CONFIGSPACE, None, "space.json").unwrap()), @"");
+    insta::assert_snapshot!(shown(&read(CONFIGSPACE, None, "space.json").unwrap()), @r#"
+    {"name":"a","type":"real","low":0.0,"high":1.0,"default":0.5}
+    {"name":"b","type":"real","low":0.0,"high":1.0,"default":0.25}
+    {"name":"bf","type":"real","low":1.0,"high":4.0,"default":2.0}
+    {"name":"bi","type":"integer","low":1,"high":9,"default":4}
+    {"name":"c","type":"integer","low":1,"high":100,"log":true,"default":10}
+    {"name":"fixed","type":"categorical","choices":[3],"default":3}
+    {"name":"flag","type":"categorical","choices":[true,false],"default":true}
+    {"name":"layers","type":"integer","low":1,"high":8,"default":2}
+    {"name":"level","type":"ordinal","levels":["low","mid","high"],"default":"mid"}
+    {"name":"mode","type":"categorical","choices":["fast","slow","off"],"default":"slow"}
+    {"name":"my name","type":"categorical","choices":["p q","r\"s"],"default":"p q"}
+    {"name":"nf","type":"real","low":-2.0,"high":3.0,"default":0.5}
+    {"name":"ni","type":"integer","low":1,"high":9,"default":5}
+    {"name":"nums","type":"categorical","choices":[1,2.5,"x"],"default":1}
+    {"name":"rate","type":"real","low":0.00001,"high":1.0,"log":true,"default":0.01}
+    {"name":"d","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"mode == \"fast\""}
+    {"name":"e","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"layers > 3 and mode != \"off\""}
+    {"name":"f","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"mode in [\"fast\", \"slow\"] or level < \"high\""}
+    {"name":"g","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"flag == true"}
+    {"name":"h","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"`my name` == \"p q\""}
+    forbidden: mode == "fast" and layers in [7, 8]
+    forbidden: a < b
+    forbidden: a == b
+    forbidden: layers > c
+    forbidden: mode == "off"
+    forbidden: a < 0.1 or level >= "high"
+    forbidden: a <= b
+    forbidden: c >= layers
+    forbidden: c <= 0
+    forbidden: layers > 7
+    note: the beta distribution of "bf" is ignored; all values between its bounds are alike at first
+    note: the beta distribution of "bi" is ignored; all values between its bounds are alike at first
+    note: the weights of the choices of "mode" are ignored; a choice of weight 0 can be tried too
+    note: the normal distribution of "nf" is ignored; all values between its bounds are alike at first
+    note: the normal distribution of "ni" is ignored; all values between its bounds are alike at first
+    "#);
 }
 
 #[test]
 fn old_configspace_files() {
-    insta::assert_snapshot!(shown(&read(OLD_CONFIGSPACE, None, "space.json").unwrap()), @"");
+    insta::assert_snapshot!(shown(&read(OLD_CONFIGSPACE, None, "space.json").unwrap()), @r#"
+    {"name":"a","type":"real","low":0.0,"high":1.0,"step":0.5,"default":0.5}
+    {"name":"b","type":"real","low":0.0,"high":1.0,"default":0.25}
+    {"name":"c","type":"integer","low":1,"high":100,"log":true,"default":10}
+    {"name":"fixed","type":"categorical","choices":[3],"default":3}
+    {"name":"flag","type":"categorical","choices":[true,false],"default":true}
+    {"name":"layers","type":"integer","low":1,"high":8,"default":2}
+    {"name":"level","type":"ordinal","levels":["low","mid","high"],"default":"mid"}
+    {"name":"mode","type":"categorical","choices":["fast","slow","off"],"default":"slow"}
+    {"name":"my name","type":"categorical","choices":["p q","r\"s"],"default":"p q"}
+    {"name":"nf","type":"real","low":-2.0,"high":3.0,"default":0.5}
+    {"name":"ni","type":"integer","low":1,"high":9,"default":5}
+    {"name":"nums","type":"categorical","choices":[1,2.5,"x"],"default":1}
+    {"name":"rate","type":"real","low":0.00001,"high":1.0,"log":true,"default":0.01}
+    {"name":"d","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"mode == \"fast\""}
+    {"name":"e","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"layers > 3 and mode != \"off\""}
+    {"name":"f","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"mode in [\"fast\", \"slow\"] or level < \"high\""}
+    {"name":"g","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"flag == true"}
+    {"name":"h","type":"real","low":0.0,"high":1.0,"default":0.5,"condition":"`my name` == \"p q\""}
+    forbidden: mode == "off"
+    forbidden: mode == "fast" and layers in [8, 7]
+    forbidden: a < b
+    forbidden: a == b
+    forbidden: layers > c
+    note: the weights of the choices of "mode" are ignored; a choice of weight 0 can be tried too
+    note: the normal distribution of "nf" is ignored; all values between its bounds are alike at first
+    note: the normal distribution of "ni" is ignored; all values between its bounds are alike at first
+    "#);
 }
 
 #[test]
 fn optuna_files() {
-    insta::assert_snapshot!(shown(&read(OPTUNA, None, "space.json").unwrap()), @"");
+    insta::assert_snapshot!(shown(&read(OPTUNA, None, "space.json").unwrap()), @r#"
+    {"name":"x","type":"real","low":0.0,"high":1.0}
+    {"name":"lr","type":"real","low":0.00001,"high":1.0,"log":true}
+    {"name":"step","type":"real","low":0.0,"high":1.0,"step":0.25}
+    {"name":"i","type":"integer","low":1,"high":9,"step":2}
+    {"name":"il","type":"integer","low":1,"high":64,"log":true}
+    {"name":"choice","type":"categorical","choices":["a",1,2.5,true]}
+    {"name":"old uniform","type":"real","low":-1.0,"high":1.0}
+    {"name":"old log","type":"real","low":0.1,"high":1.0,"log":true}
+    {"name":"old discrete","type":"real","low":0.0,"high":1.0,"step":0.1}
+    {"name":"old int","type":"integer","low":-5,"high":5,"step":5}
+    {"name":"old int log","type":"integer","low":1,"high":100,"log":true}
+    {"name":"text","type":"integer","low":0,"high":3}
+    note: the upper bound of "old uniform" is no value of its own in UniformDistribution; in boscage it is
+    note: the upper bound of "old log" is no value of its own in LogUniformDistribution; in boscage it is
+    "#);
 }
 
 /// Which parameters have a value, and whether the point is forbidden, for values by name.
@@ -201,7 +331,58 @@ fn wrong_irace_lines_are_named() {
         "a \"\" i (1, 5)\nb \"\" c (z) | a == \"\\\\\"",
         "a \"\" i (1, 5)\n\n[forbidden]\na > 3\na >",
     ];
-    insta::assert_snapshot!(refusals(&texts, Format::Irace), @"");
+    insta::assert_snapshot!(refusals(&texts, Format::Irace), @r#"
+    file: there are no parameters in it
+    file: there are no parameters in it
+    file, line 3: after "a", a switch in quotation marks was expected
+    file, line 1: after "a", a switch in quotation marks was expected
+    file, line 1: after "a", a switch in quotation marks was expected
+    file, line 1: "a": the type "b" is not one of c, o, i, r, i,log and r,log
+    file, line 1: "a": the type "r,exp" is not one of c, o, i, r, i,log and r,log
+    file, line 1: "a": values in ( ) were expected
+    file, line 1: "a": the ( of its values is never closed
+    file, line 1: "a": a value is missing; an empty one is written ""
+    file, line 1: "a": a value is missing; an empty one is written ""
+    file, line 1: "a": a " in its values is never closed
+    file, line 1: "a": after a value, a comma or ) was expected, not "y)"
+    file, line 1: parameter "a": the choice x occurs twice, as a program would see it; they must all differ
+    file, line 1: "a": two bounds were expected, not 1
+    file, line 1: "a": two bounds were expected, not 3
+    file, line 1: parameter "a": low 1 is above high 0; swap them
+    file, line 1: "a": the bound "0.5" is not an integer
+    file, line 1: parameter "a": integers must lie between -9007199254740992 and 9007199254740992, where every one is a number of 64 bits
+    file, line 1: parameter "a": a log scale needs low above 0, not 0; raise low or set log to false
+    file, line 2: "a": the bound "b*2" is not a number; bounds that depend on other parameters are not supported: use numbers, and a [forbidden] line for what must not be
+    file, line 2: "a": the bound "b" is not a number; bounds that depend on other parameters are not supported: use numbers, and a [forbidden] line for what must not be
+    file, line 2: "a": its values are an expression; bounds that depend on other parameters are not supported
+    file, line 2: the parameter "a" is defined twice
+    file, line 1: "a": | and a condition were expected, not "y"
+    file, line 1: column 13: expected a comparison, ! or (
+    file, line 1: the section [wrong] is not [forbidden] or [global]
+    file, line 2: digits must be a number, not "many"
+    file, line 2: [global] knows digits, not "other"
+    file: parameter "a": its condition depends on itself, perhaps through others
+    file, line 2: column 19: "a" cannot be "w": w is not one of x, y
+    file, line 2: column 19: there is no parameter "x"; text is written in quotation marks
+    file, line 2: column 19: there is no parameter "c"
+    file, line 2: column 14: "a" is not true or false; compare it with a value
+    file, line 2: the values of "a" have no order that < could ask for; use ==, != or in, or make it ordinal
+    file, line 2: column 16: = assigns in R; write ==, or a space after <
+    file, line 2: column 14: the function is.na() is not supported
+    file, line 2: column 14: this ( is never closed; add )
+    file, line 2: column 23: expected &, |, ) or the end
+    file, line 2: column 21: after %in%, expected c(…)
+    file, line 2: column 23: within c( ), expected a number or text in quotation marks
+    file, line 2: column 27: within c( ), expected , or )
+    file, line 2: column 16: '+' is not supported; conditions may use ==, !=, <, <=, >, >=, %in%, c(), !, &, | and parentheses
+    file, line 2: column 18: R would compare the texts of "a" and "3", not the numbers; remove the quotation marks
+    file, line 2: column 19: "a" cannot be "7": 7 is not between 1 and 5
+    file, line 2: column 15: <- assigns in R; write ==, or a space after <
+    file, line 2: column 18: 1x is not a number
+    file, line 2: column 18: one side of a comparison must be a parameter
+    file, line 2: column 19: \ within quotation marks is not supported
+    file, line 5: column 4: after >, expected a value
+    "#);
 }
 
 #[test]
@@ -245,7 +426,45 @@ fn wrong_pcs_lines_are_named() {
         "a [1, 9] [1]i\nb [1, 9] [1]i\n{a == 3}",
         "a [1, 9] [1]i\nb [1, 9] [1]i\n{a + b > 10}",
     ];
-    insta::assert_snapshot!(refusals(&texts, Format::Pcs), @"");
+    insta::assert_snapshot!(refusals(&texts, Format::Pcs), @r#"
+    file: there are no parameters in it
+    file, line 1: "a": bounds in [ ] were expected
+    file, line 1: "a": "wrong" is not categorical, ordinal, integer or real, nor values in { } or [ ]
+    file, line 1: a parameter was expected, not "[0,1] [0]"
+    file, line 1: "a": values in { } were expected
+    file, line 1: "a": a value is missing in { }
+    file, line 1: the default: "a" cannot be "z": z is not one of x, y
+    file, line 1: parameter "a": the choice x occurs twice, as a program would see it; they must all differ
+    file, line 1: "a": "i" was not expected after the values
+    file, line 1: "a": two bounds were expected, not 1
+    file, line 1: "a": two bounds were expected, not 3
+    file, line 1: "a": the bound "one" is not a number
+    file, line 1: "a": the bound "0.5" is not an integer
+    file, line 1: the default: "a" cannot be "2": 2 is not between 0 and 1
+    file, line 1: parameter "a": a log scale needs low above 0, not 0; raise low or set log to false
+    file, line 1: "a": "x" was not expected; i, l or il would be right
+    file, line 1: "a": "log" was not expected; i, l or il would be right
+    file, line 1: "a": "il" was not expected; log would be right
+    file, line 1: "a": bounds in [ ] were expected
+    file, line 2: the parameter "a" is defined twice
+    file, line 2: there is no parameter "b"
+    file, line 2: there is no parameter "b"
+    file, line 3: "a" cannot be "w": w is not one of x, y
+    file, line 3: after "a in", values in { } were expected
+    file, line 3: "c" was not expected; && or || joins conditions
+    file, line 3: after "a", one of in, ==, !=, < and > was expected, not "= x"
+    file, line 3: the values of "a" have no order that < could ask for; use ==, != or in, or make it ordinal
+    file, line 3: a parameter and a comparison were expected, not ""
+    file, line 3: a parameter and a comparison were expected, not ""
+    file: parameter "a": its condition depends on itself, perhaps through others
+    file, line 2: "a" cannot be "w": w is not one of x, y
+    file, line 2: "b=x" is not parameter=value, with a parameter of this file; other forbidden expressions are not read: leave the line out and write it as a condition under forbidden in the study
+    file, line 2: the { of a forbidden combination is never closed
+    file, line 2: "" is not parameter=value, with a parameter of this file; other forbidden expressions are not read: leave the line out and write it as a condition under forbidden in the study
+    file, line 3: "a < 3" is not parameter=value, with a parameter of this file; other forbidden expressions are not read: leave the line out and write it as a condition under forbidden in the study
+    file, line 3: "a == 3" is not parameter=value, with a parameter of this file; other forbidden expressions are not read: leave the line out and write it as a condition under forbidden in the study
+    file, line 3: "a + b > 10" is not parameter=value, with a parameter of this file; other forbidden expressions are not read: leave the line out and write it as a condition under forbidden in the study
+    "#);
 }
 
 #[test]
@@ -295,7 +514,42 @@ fn wrong_configspace_files_are_named() {
         rule("forbiddens", r#"{"type": "NOT"}"#),
     ];
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    insta::assert_snapshot!(refusals(&texts, Format::ConfigSpace), @"");
+    insta::assert_snapshot!(refusals(&texts, Format::ConfigSpace), @r#"
+    file, line 1: this is not JSON as expected: EOF while parsing an object at line 1 column 1
+    file: there are no parameters in it
+    file, line 3: this is not JSON as expected: expected value at line 3 column 2
+    file: "hyperparameters" is not a list
+    file: there are no parameters in it
+    file: hyperparameter 1 has no name
+    file: hyperparameter "a": there is no text "type"
+    file: hyperparameter "a": the type "gamma" is unknown
+    file: hyperparameter "a": there is no number "upper"
+    file: hyperparameter "a": "lower" is not an integer
+    file: hyperparameter "a": it has no number "lower"; a normal hyperparameter is read only if it is bounded on both sides
+    file: hyperparameter "a": it has no number "lower"; a normal hyperparameter is read only if it is bounded on both sides
+    file: hyperparameter "a": null cannot be a choice; use a word such as "none"
+    file: hyperparameter "a": the choice ["x"] is neither a number, a truth value nor text
+    file: hyperparameter "a": there is no list "choices"
+    file: hyperparameter "a": parameter "a": y is not one of x
+    file: parameter "a": level 2 is followed by 1; numbers must be in increasing order
+    file: hyperparameter "a": null cannot be a choice; use a word such as "none"
+    file: the parameter "a" is defined twice
+    file: condition 1: parameter "a": z is not one of x, y
+    file: condition 1: there is no parameter "c"
+    file: condition 1: there is no parameter "c"
+    file: condition 1: there is no "value"
+    file: condition 1: there is no text "child"
+    file: condition 1: the values of "a" have no order that > could ask for; use ==, != or in, or make it ordinal
+    file: condition 1: the type "XOR" is not EQ, NEQ, LT, GT, IN, AND or OR
+    file: condition 1: "conditions" is empty
+    file: condition 1: the condition `a in []`: column 7: expected a value, found ]
+    file: condition 1: there is no text "type"
+    file: forbidden clause 1: parameter "b": 10 is not between 1 and 9
+    file: forbidden clause 1: the values of "a" have no order that < could ask for; use ==, != or in, or make it ordinal
+    file: forbidden clause 1: there is no text "right"
+    file: forbidden clause 1: the type "RELATION" is not EQUALS, IN, AND, OR, one of CLAUSE_LT, _LE, _GT, _GE or one of RELATION_LT, _LE, _EQ, _GT, _GE
+    file: forbidden clause 1: the type "NOT" is not EQUALS, IN, AND, OR, one of CLAUSE_LT, _LE, _GT, _GE or one of RELATION_LT, _LE, _EQ, _GT, _GE
+    "#);
 }
 
 #[test]
@@ -322,7 +576,26 @@ fn wrong_optuna_files_are_named() {
         r#"{"x": {"name": "IntDistribution", "attributes": {"low": 1, "high": 2}}, "x": {"name": "IntDistribution", "attributes": {"low": 1, "high": 3}}}"#.to_string(),
     ];
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    insta::assert_snapshot!(refusals(&texts, Format::Optuna), @"");
+    insta::assert_snapshot!(refusals(&texts, Format::Optuna), @r#"
+    file, line 1: this is not JSON as expected: EOF while parsing a value at line 1 column 0
+    file, line 1: this is not JSON as expected: invalid type: sequence, expected an object from names to distributions at line 1 column 0
+    file, line 2: this is not JSON as expected: expected value at line 2 column 6
+    file: there are no parameters in it
+    file: parameter "x": a distribution was expected, as in {"name": "FloatDistribution", "attributes": {"low": 0.0, "high": 1.0}}
+    file: parameter "x": "FloatDistribution" is not JSON: expected value at line 1 column 1
+    file: parameter "x": the distribution "NormalDistribution" is unknown; FloatDistribution, IntDistribution and CategoricalDistribution are read
+    file: parameter "x": FloatDistribution has no number "low" among its attributes
+    file: parameter "x": FloatDistribution has no number "high" among its attributes
+    file: parameter "x": low 1 is above high 0; swap them
+    file: parameter "x": a step cannot be combined with a log scale; remove one
+    file: parameter "x": IntDistribution has no integer "low" among its attributes
+    file: parameter "x": the step -1 is negative
+    file: parameter "x": step 2 cannot be combined with a log scale; use step 1 or list the values as an ordinal parameter
+    file: parameter "x": null cannot be a choice; use a word such as "none"
+    file: parameter "x": there are no choices; give at least one
+    file: parameter "x": CategoricalDistribution has no list "choices"
+    file: the parameter "x" is defined twice
+    "#);
 }
 
 #[test]
