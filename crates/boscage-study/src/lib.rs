@@ -10,6 +10,7 @@
 //! - [`view`]: a study at one moment, as plain data.
 //! - [`export`]: all trials as a table for other programs; [`past_results`]: tables of other programs as trials.
 //! - [`explain`]: what a study has learned: recommended point, importances, effects, and how far to trust them.
+//! - [`import`]: spaces from the files of other tools.
 
 pub mod condition;
 pub mod definition;
@@ -17,6 +18,7 @@ pub mod error;
 pub mod export;
 pub mod explain;
 pub mod goal;
+pub mod import;
 pub mod method;
 pub mod parameters;
 pub mod past_results;

@@ -14,7 +14,7 @@ use boscage::{Domain, Parameter, Point, Space, Value};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value as Json, json};
 
-use crate::condition::Condition;
+use crate::condition::{self, Condition};
 use crate::error::{Error, Result};
 
 /// The values of a study's parameters, in the order of the space; `None` where a condition does not hold.
@@ -395,17 +395,21 @@ impl StudySpace {
                 })?;
             }
         }
-        let order = order(&parameters, &engine)?;
-        for condition in &forbidden {
-            for name in condition.names() {
-                if engine.index_of(name).is_none() {
-                    return Err(Error::Condition {
-                        text: condition.text().to_string(),
-                        reason: format!("there is no parameter {name:?}"),
-                    });
-                }
+        let named = |name: &str| parameters.get(engine.index_of(name)?);
+        for parameter in &parameters {
+            if let Some(condition) = &parameter.condition {
+                condition.check(&named).map_err(|reason| {
+                    parameter.refused(format!("its condition `{condition}`: {reason}"))
+                })?;
             }
         }
+        for condition in &forbidden {
+            condition.check(&named).map_err(|reason| Error::Condition {
+                text: condition.text().to_string(),
+                reason,
+            })?;
+        }
+        let order = order(&parameters, &engine)?;
         let middle = engine.decode(&engine.from_uniform(&vec![0.5; engine.dimension()])?)?;
         let resting = parameters
             .iter()
@@ -504,12 +508,18 @@ impl StudySpace {
     /// Whether the condition of a parameter holds, given the values of those before it.
     fn is_active(&self, d: usize, values: &[Option<Value>]) -> bool {
         let condition = self.parameters[d].condition.as_ref();
-        condition.is_none_or(|condition| condition.holds(&|name| self.value_of(name, values)))
+        condition.is_none_or(|condition| self.holds(condition, values))
     }
 
     /// The first forbidden combination that holds for these values.
     pub fn forbidden_by(&self, values: &[Option<Value>]) -> Option<&Condition> {
-        self.forbidden.iter().find(|condition| condition.holds(&|name| self.value_of(name, values)))
+        self.forbidden.iter().find(|condition| self.holds(condition, values))
+    }
+
+    fn holds(&self, condition: &Condition, values: &[Option<Value>]) -> bool {
+        condition.holds_with_ranks(&|name| self.value_of(name, values), &|name, value| {
+            condition::rank(self.parameters.get(self.index_of(name)?)?, value)
+        })
     }
 
     fn value_of<'a>(&self, name: &str, values: &'a [Option<Value>]) -> Option<&'a Value> {
