@@ -42,8 +42,7 @@ impl Interrupts {
                 end_at_once();
             }
             if let Some(screen) = &shown {
-                screen
-                    .say("finishing the trials that are being run; press again to stop at once");
+                screen.say("finishing the trials that are being run; press again to stop at once");
             }
         })?;
         Ok(interrupts)

@@ -1,10 +1,16 @@
 //! The program `boscage`.
 //!
-//! Exit codes: 0 done, 1 some runs failed, 2 what was asked for makes no sense or cannot be done, 130 stopped by Ctrl-C
-//! or another signal to end.
+//! Exit codes: 0 done; 1 no result, or some runs failed; 2 what was asked for makes no sense or cannot be done; 130 stopped
+//! by Ctrl-C or another signal to end.
 
 mod bench;
 mod draw;
+mod interrupt;
+mod show;
+mod study_argument;
+mod study_commands;
+mod study_report;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,17 +26,49 @@ struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  boscage bench recipes                       list the experiments that come with boscage
-  boscage bench run star25 --profile quick    run one of them";
+  boscage tune example                        tune a small program that comes with boscage
+  boscage init                                write a study file for a program of your own
+  boscage tune study.toml                     tune it, or go on with it
+  boscage show study.toml                     what was found and learned
+  boscage bench run star25 --profile quick    compare methods on problems with known answers
+
+Exit codes: 0 done; 1 no result, or some runs failed; 2 usage, data or store error; 130 interrupted.";
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run a program again and again with parameters that get better, or go on with a study.
+    Tune(tune::TuneArgs),
+    /// List studies.
+    Studies(study_commands::StudiesArgs),
+    /// Show what a study has found and learned.
+    Show(study_commands::ShowArgs),
+    /// Make a page from a study: history, importances, the learned forest, effects, trials.
+    Report(study_commands::ReportArgs),
+    /// Write all trials of a study as a table.
+    Export(study_commands::ExportArgs),
+    /// Add results that were found elsewhere to a study.
+    Import(study_commands::ImportArgs),
+    /// Put a point into the queue of a study.
+    Enqueue(study_commands::EnqueueArgs),
+    /// Ask for the next trial, to be run by a script of your own.
+    Ask(study_commands::AskArgs),
+    /// Tell the result of a trial that was asked for.
+    Tell(study_commands::TellArgs),
     /// Run experiments: problems with known answers, methods, recipes, results and figures.
     Bench(bench::BenchArgs),
 }
 
 fn main() -> ExitCode {
     let done = match &Arguments::parse().command {
+        Command::Tune(args) => tune::run(args),
+        Command::Studies(args) => study_commands::studies(args),
+        Command::Show(args) => study_commands::show(args),
+        Command::Report(args) => study_commands::report(args),
+        Command::Export(args) => study_commands::export(args),
+        Command::Import(args) => study_commands::import(args),
+        Command::Enqueue(args) => study_commands::enqueue(args),
+        Command::Ask(args) => study_commands::ask(args),
+        Command::Tell(args) => study_commands::tell(args),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| {

@@ -82,7 +82,9 @@ impl StudyArgument {
 
     fn hint(&self, found: &Found) -> String {
         match found.file {
-            Some(_) => format!("the study of {} has not begun; `boscage tune {0}` begins it", self.study),
+            Some(_) => {
+                format!("the study of {} has not begun; `boscage tune {0}` begins it", self.study)
+            }
             None => "the store cannot be read".to_string(),
         }
     }
@@ -116,7 +118,9 @@ pub(crate) fn assignments(
         let Some(d) = space.index_of(name) else {
             bail!("there is no parameter {name:?}{}", space.meant(name));
         };
-        let Some((parameter, value)) = space.parameters().get(d).zip(values.get_mut(d)) else { continue };
+        let Some((parameter, value)) = space.parameters().get(d).zip(values.get_mut(d)) else {
+            continue;
+        };
         if value.is_some() {
             bail!("{name} is given twice");
         }

@@ -1,6 +1,7 @@
 //! The small commands around a study: list, show, export, import, enqueue, ask, tell, report.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use anyhow::{Context, bail};
 use boscage_study::explain::Explanation;
 use boscage_study::export::{self, ExportFormat};
 use boscage_study::past_results::{self, PastFormat, PastOptions, PastOutcome};
-use boscage_study::{Access, Asked, Location, Outcome, Store, StudyRow, Told, Worker};
+use boscage_study::{Access, Asked, Location, Outcome, Store, StudyRow, StudyView, Told, Worker};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -35,7 +36,8 @@ pub(crate) struct StudiesArgs {
 
 /// Lists studies.
 pub(crate) fn studies(args: &StudiesArgs) -> anyhow::Result<ExitCode> {
-    let mut locations = args.stores.iter().map(|store| Location::parse(store)).collect::<Result<Vec<_>, _>>()?;
+    let mut locations =
+        args.stores.iter().map(|store| Location::parse(store)).collect::<Result<Vec<_>, _>>()?;
     if locations.is_empty() {
         match std::env::var("BOSCAGE_STORAGE").ok().filter(|storage| !storage.is_empty()) {
             Some(storage) => locations.push(Location::parse(&storage)?),
@@ -49,26 +51,36 @@ pub(crate) fn studies(args: &StudiesArgs) -> anyhow::Result<ExitCode> {
         match rows {
             Ok(rows) => found.extend(rows.into_iter().map(|row| (location.to_string(), row))),
             // Of many files some may be something else; one that was named must be a store.
-            Err(error) if args.stores.is_empty() => crate::bench::progress::line(&format!("passed over {error}")),
+            Err(error) if args.stores.is_empty() => {
+                crate::bench::progress::line(&format!("passed over {error}"))
+            }
             Err(error) => return Err(error.into()),
         }
     }
     let out = &mut std::io::stdout().lock();
     if args.json {
-        let rows: Vec<_> = found.iter().map(|(store, row)| {
+        let rows = found.iter().map(|(store, row)| {
             json!({"name": row.name, "storage": store, "goal": row.goal.map(|goal| goal.name()), "trials": row.trials, "best": row.best})
         });
         writeln!(out, "{}", serde_json::to_string_pretty(&rows.collect::<Vec<_>>())?)?;
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
-        writeln!(out, "there are no studies here; `boscage init` writes a study file, `boscage tune example` runs an example")?;
+        writeln!(
+            out,
+            "there are no studies here; `boscage init` writes a study file, `boscage tune example` runs an example"
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     let rows = found.iter().map(|(store, row)| {
         let count = |state: &str| row.trials.get(state).copied().unwrap_or(0);
         let mut trials = format!("{} complete", count("COMPLETE"));
-        for (state, word) in [("FAIL", "failed"), ("PRUNED", "pruned"), ("RUNNING", "running"), ("WAITING", "waiting")] {
+        for (state, word) in [
+            ("FAIL", "failed"),
+            ("PRUNED", "pruned"),
+            ("RUNNING", "running"),
+            ("WAITING", "waiting"),
+        ] {
             if count(state) > 0 {
                 trials += &format!(", {} {word}", count(state));
             }
@@ -81,8 +93,11 @@ pub(crate) fn studies(args: &StudiesArgs) -> anyhow::Result<ExitCode> {
             store.clone(),
         ]
     });
-    let rows: Vec<Vec<String>> = rows.collect();
-    writeln!(out, "{}", text(&table(&["study", "goal", "trials", "best", "store"], &rows)))?;
+    let mut shown = table(&["study", "goal", "trials", "best", "store"]);
+    for row in rows {
+        shown.add_row(row);
+    }
+    writeln!(out, "{}", text(shown))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -118,7 +133,11 @@ pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let explanation = Explanation::new(&view)?;
     let out = &mut std::io::stdout().lock();
     match args.json {
-        true => writeln!(out, "{}", serde_json::to_string_pretty(&show::json(&view, explanation.as_ref()))?)?,
+        true => writeln!(
+            out,
+            "{}",
+            serde_json::to_string_pretty(&show::json(&view, explanation.as_ref()))?
+        )?,
         false => show::text(&view, explanation.as_ref(), out)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -142,9 +161,42 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let view = args.study.view()?;
     let explanation = Explanation::new(&view)?;
     let out = args.out.clone().unwrap_or_else(|| beside(&args.study, &view.name, "html"));
-    study_report::write(&view, explanation.as_ref(), &out)?;
+    write_report(&view, explanation.as_ref(), &out)?;
     writeln!(std::io::stdout(), "{}", out.display())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page, all of it or nothing.
+pub(crate) fn write_report(
+    view: &StudyView,
+    explanation: Option<&Explanation>,
+    path: &Path,
+) -> anyhow::Result<()> {
+    let page = study_report::html(view, explanation)?;
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = (|| {
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(page.as_bytes())?;
+        // Temporary files are for their owner alone; a page is as readable as any other file.
+        let permissions = std::fs::Permissions::from_mode(0o666 & !umask());
+        file.as_file().set_permissions(permissions)?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok::<(), std::io::Error>(())
+    })();
+    written.with_context(|| {
+        format!(
+            "the report cannot be written to {}; name another file with --out or --report",
+            path.display()
+        )
+    })
+}
+
+/// What new files are not to be allowed.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    umask.and_then(|umask| u32::from_str_radix(umask.trim(), 8).ok()).unwrap_or(0o022)
 }
 
 /// A file beside the study's own, or in this folder if the study is on a server.
@@ -199,11 +251,14 @@ pub(crate) fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         match format {
             ExportFormat::Csv => export::write_csv(&view, out)?,
             ExportFormat::JsonLines => export::write_json_lines(&view, out)?,
-            ExportFormat::Parquet => bail!("Parquet cannot be written to standard output; name a file with --out"),
+            ExportFormat::Parquet => {
+                bail!("Parquet cannot be written to standard output; name a file with --out")
+            }
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let out = args.out.clone().unwrap_or_else(|| beside(&args.study, &view.name, format.extension()));
+    let out =
+        args.out.clone().unwrap_or_else(|| beside(&args.study, &view.name, format.extension()));
     export::export(&view, format, &out)?;
     writeln!(std::io::stdout(), "{}: {} trials", out.display(), view.trials.len())?;
     Ok(ExitCode::SUCCESS)
@@ -233,7 +288,8 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let mut study = args.study.open()?;
     let options = PastOptions { value_column: args.value_column.clone() };
     let format = PastFormat::from_path(&args.file)?;
-    let past = past_results::read_file(&args.file, Some(format), &study.definition().space, &options)?;
+    let past =
+        past_results::read_file(&args.file, Some(format), &study.definition().space, &options)?;
     let results: Vec<_> = past
         .results
         .into_iter()
@@ -247,12 +303,22 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
         .collect();
     let new = study.import(&results)?;
     let out = &mut std::io::stdout().lock();
-    writeln!(out, "{}: {new} of {} results are new in study {}", args.file.display(), results.len(), study.name())?;
+    writeln!(
+        out,
+        "{}: {new} of {} results are new in study {}",
+        args.file.display(),
+        results.len(),
+        study.name()
+    )?;
     if !past.ignored.is_empty() {
         writeln!(out, "columns that are no parameters were ignored: {}", past.ignored.join(", "))?;
     }
     if past.unfinished + past.without_values > 0 {
-        writeln!(out, "{} rows without a result were passed over", past.unfinished + past.without_values)?;
+        writeln!(
+            out,
+            "{} rows without a result were passed over",
+            past.unfinished + past.without_values
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -313,7 +379,11 @@ pub(crate) fn ask(args: &AskArgs) -> anyhow::Result<ExitCode> {
     match study.ask(&Worker::somebody(), args.lease_seconds, limit)? {
         Asked::Trial(trial) => {
             let params = study.definition().space.to_json(&trial.values);
-            writeln!(out, "{}", json!({"number": trial.number, "params": params, "attempt": trial.attempt}))?;
+            writeln!(
+                out,
+                "{}",
+                json!({"number": trial.number, "params": params, "attempt": trial.attempt})
+            )?;
             Ok(ExitCode::SUCCESS)
         }
         Asked::Enough { .. } => {
@@ -359,7 +429,8 @@ pub(crate) struct TellArgs {
 pub(crate) fn tell(args: &TellArgs) -> anyhow::Result<ExitCode> {
     let outcome = match (&args.value, &args.failed, &args.infeasible, &args.pruned) {
         (Some(value), ..) => {
-            let number: f64 = value.trim().parse().map_err(|_| anyhow::anyhow!("{value:?} is not a number"))?;
+            let number: f64 =
+                value.trim().parse().map_err(|_| anyhow::anyhow!("{value:?} is not a number"))?;
             if !number.is_finite() {
                 bail!("{value} is not a finite number; tell --failed with a reason instead");
             }
@@ -379,7 +450,11 @@ pub(crate) fn tell(args: &TellArgs) -> anyhow::Result<ExitCode> {
             [] => bail!("{} has no studies", found.location),
             several => {
                 let names: Vec<&str> = several.iter().map(|row| row.name.as_str()).collect();
-                bail!("{} has several studies; choose one by --name: {}", found.location, names.join(", "))
+                bail!(
+                    "{} has several studies; choose one by --name: {}",
+                    found.location,
+                    names.join(", ")
+                )
             }
         },
     };

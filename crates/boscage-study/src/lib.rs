@@ -15,8 +15,8 @@
 pub mod condition;
 pub mod definition;
 pub mod error;
-pub mod export;
 pub mod explain;
+pub mod export;
 pub mod goal;
 pub mod import;
 pub mod method;
@@ -37,8 +37,8 @@ pub use definition::{
     Aggregate, Budget, Definition, Evaluation, Failure, Score, StudyFile, Workers,
 };
 pub use error::{Error, Result};
-pub use export::ExportFormat;
 pub use explain::Explanation;
+pub use export::ExportFormat;
 pub use goal::Goal;
 pub use method::{MethodChoice, SettingDescription, describe};
 pub use parameters::{Kind, StudyParameter, StudySpace, Values};

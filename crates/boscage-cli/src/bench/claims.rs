@@ -14,9 +14,9 @@ use boscage_bench::claims::{
 use boscage_bench::recipe::{Overrides, Recipe, choices, embedded};
 use clap::Args;
 
-use crate::interrupt::{Interrupts, STOPPED};
 use super::list::{table, text};
 use super::run::{count, run_shown};
+use crate::interrupt::{Interrupts, STOPPED};
 
 /// Test the claims of the paper on results: each holds, does not hold, or is undecided at this sample size.
 ///

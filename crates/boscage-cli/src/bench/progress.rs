@@ -5,9 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use crate::interrupt::Screen;
 use boscage_bench::results::TrialRecord;
 use boscage_bench::{Event, Plan};
-use crate::interrupt::Screen;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 /// Plain lines are at least this far apart, those of finished runs aside.

@@ -12,10 +12,10 @@ use boscage_bench::recipe::{Overrides, Recipe, Seeds};
 use boscage_bench::{Plan, RunnerOptions, Summary, run_plan};
 use clap::Args;
 
-use crate::interrupt::{Interrupts, STOPPED, end_at_first_interrupt};
 use super::list::{table, text};
 use super::progress::{Progress, duration};
 use crate::interrupt::Screen;
+use crate::interrupt::{Interrupts, STOPPED, end_at_first_interrupt};
 
 /// Run a recipe, or go on with it: nothing is run twice.
 ///

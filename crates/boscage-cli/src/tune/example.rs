@@ -17,11 +17,13 @@ const FILES: [(&str, &str); 2] = [
 /// Writes the example into a folder of its own; what is there stays. Gives the study file.
 pub(super) fn write() -> anyhow::Result<PathBuf> {
     let folder = Path::new(FOLDER);
-    std::fs::create_dir_all(folder).with_context(|| format!("the folder {FOLDER} cannot be made"))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("the folder {FOLDER} cannot be made"))?;
     for (name, text) in FILES {
         let path = folder.join(name);
         if !path.exists() {
-            std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+            std::fs::write(&path, text)
+                .with_context(|| format!("{} cannot be written", path.display()))?;
         }
     }
     Ok(folder.join(FILES[0].0))

@@ -16,8 +16,9 @@ use boscage_study::{Budget, Plan, StopReason, Store, Study, StudyFile, Values};
 use clap::Args;
 
 use crate::interrupt::{Interrupts, STOPPED, Screen, end_at_first_interrupt};
+use crate::show;
 use crate::study_argument::{StudyArgument, access};
-use crate::{show, study_report};
+use crate::study_commands::write_report;
 use progress::{Detail, TuneProgress};
 
 /// Run a program again and again with parameters that get better, or go on with a study.
@@ -112,7 +113,8 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
     }
     let interrupts = Interrupts::catch()?;
     let store = Store::open(&found.location, &access())?;
-    let (mut study, opening) = Study::open(store, &name, file.definition.clone(), args.allow_changes)?;
+    let (mut study, opening) =
+        Study::open(store, &name, file.definition.clone(), args.allow_changes)?;
     let detail = match (args.json, args.quiet, args.verbose) {
         (true, ..) => Detail::Json,
         (_, true, _) => Detail::Nothing,
@@ -135,7 +137,7 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
         (false, None) => Some(Path::new(argument.text()).with_extension("html")),
     };
     if let Some(path) = &report {
-        study_report::write(&view, explanation.as_ref(), path)?;
+        write_report(&view, explanation.as_ref(), path)?;
     }
     progress.finished(&finish, &view, report.as_deref())?;
     if !args.json {
@@ -173,7 +175,13 @@ fn check(file: &StudyFile) -> anyhow::Result<ExitCode> {
     let (mut study, _) = Study::open(store, &file.name, definition.clone(), false)?;
     let values = study.rehearse()?;
     let out = &mut std::io::stdout().lock();
-    writeln!(out, "study {}: {} parameters, {}", file.name, definition.space.dimension(), definition.goal.name())?;
+    writeln!(
+        out,
+        "study {}: {} parameters, {}",
+        file.name,
+        definition.space.dimension(),
+        definition.goal.name()
+    )?;
     writeln!(out, "store: {}", file.storage)?;
     writeln!(out, "values:\n{}", listed(definition, &values))?;
     let begin = std::time::Instant::now();

@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use boscage::Model;
-use boscage_study::{Budget, Event, Finish, Opening, Outcome, Study, StudySpace, StudyView, Values};
+use boscage_study::{
+    Budget, Event, Finish, Opening, Outcome, Study, StudySpace, StudyView, Values,
+};
 use indicatif::ProgressBar;
 use serde_json::{Value as Json, json};
 
@@ -80,7 +82,11 @@ impl TuneProgress {
     /// Says what was found in the store.
     pub(super) fn opened(&self, study: &Study, opening: &Opening, place: &str) {
         if self.detail == Detail::Json {
-            let changes: Vec<String> = opening.changes.iter().map(|change| change.to_string().trim().to_string()).collect();
+            let changes: Vec<String> = opening
+                .changes
+                .iter()
+                .map(|change| change.to_string().trim().to_string())
+                .collect();
             self.event(json!({
                 "event": "opened", "study": study.name(), "storage": place, "new": opening.is_new,
                 "goal": study.definition().goal.name(), "trials": self.begun_before, "changes": changes,
@@ -114,7 +120,10 @@ impl TuneProgress {
                         "attempt": trial.attempt, "ask_seconds": ask_seconds,
                     }));
                 } else if trial.attempt > 1 {
-                    self.note(&format!("trial {}: begun again, attempt {}", trial.number, trial.attempt));
+                    self.note(&format!(
+                        "trial {}: begun again, attempt {}",
+                        trial.number, trial.attempt
+                    ));
                 }
             }
             Event::Ended { trial, outcome, seconds, best, is_best } => {
@@ -140,11 +149,15 @@ impl TuneProgress {
                 }
             }
             Event::Retried { number, reason } => match self.detail {
-                Detail::Json => self.event(json!({"event": "retried", "trial": number, "reason": reason})),
+                Detail::Json => {
+                    self.event(json!({"event": "retried", "trial": number, "reason": reason}))
+                }
                 _ => self.note(&format!("trial {number}: failed and is run again: {reason}")),
             },
             Event::Dropped { number, reason } => match self.detail {
-                Detail::Json => self.event(json!({"event": "dropped", "trial": number, "reason": reason})),
+                Detail::Json => {
+                    self.event(json!({"event": "dropped", "trial": number, "reason": reason}))
+                }
                 // Never hidden: a result may be lost.
                 _ => self.say(&format!("trial {number}: {reason}")),
             },
@@ -166,7 +179,14 @@ impl TuneProgress {
         }
     }
 
-    fn ended(&self, number: u64, outcome: &Outcome, seconds: f64, best: Option<(u64, f64)>, is_best: bool) {
+    fn ended(
+        &self,
+        number: u64,
+        outcome: &Outcome,
+        seconds: f64,
+        best: Option<(u64, f64)>,
+        is_best: bool,
+    ) {
         let took = duration(seconds);
         let standing = match best {
             Some(_) if is_best => ", the best so far".to_string(),
@@ -175,7 +195,9 @@ impl TuneProgress {
         };
         let text = match outcome {
             Outcome::Value(value) => format!("trial {number}: {value:.6} after {took}{standing}"),
-            Outcome::Scored(value, reason) => format!("trial {number}: counts as {value:.6}: {reason}"),
+            Outcome::Scored(value, reason) => {
+                format!("trial {number}: counts as {value:.6}: {reason}")
+            }
             Outcome::Failed(reason) => format!("trial {number}: failed after {took}: {reason}"),
             Outcome::Infeasible(reason) => format!("trial {number}: infeasible: {reason}"),
             Outcome::Pruned(reason) => format!("trial {number}: pruned: {reason}"),
@@ -203,7 +225,8 @@ impl TuneProgress {
             let open = trials.saturating_sub(self.begun_before + state.ended);
             open as f64 * self.begin.elapsed().as_secs_f64() / state.ended as f64
         });
-        let by_clock = self.deadline.map(|end| end.saturating_duration_since(Instant::now()).as_secs_f64());
+        let by_clock =
+            self.deadline.map(|end| end.saturating_duration_since(Instant::now()).as_secs_f64());
         match (by_trials, by_clock) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -211,7 +234,12 @@ impl TuneProgress {
     }
 
     /// The last event.
-    pub(super) fn finished(&self, finish: &Finish, view: &StudyView, report: Option<&Path>) -> anyhow::Result<()> {
+    pub(super) fn finished(
+        &self,
+        finish: &Finish,
+        view: &StudyView,
+        report: Option<&Path>,
+    ) -> anyhow::Result<()> {
         if self.detail == Detail::Json {
             let best = view.best().map(|trial| {
                 let params = trial.values.as_ref().map(|values| self.space.to_json(values));
@@ -245,31 +273,46 @@ fn ended(number: u64, outcome: &Outcome, seconds: f64, best: Option<(u64, f64)>)
 
 /// Learned edges with their frequencies, strongest first.
 fn edges(space: &StudySpace, model: &Model) -> Vec<Json> {
-    let name = |d: usize| space.parameters().get(d).map_or(String::new(), |parameter| parameter.name.clone());
+    let name = |d: usize| {
+        space.parameters().get(d).map_or(String::new(), |parameter| parameter.name.clone())
+    };
     let edges = by_frequency(model).into_iter();
     edges.map(|(a, b, share)| json!({"between": [name(a), name(b)], "frequency": share})).collect()
 }
 
 fn by_frequency(model: &Model) -> Vec<(usize, usize, f64)> {
-    let shares: std::collections::HashMap<_, f64> = model.edge_frequencies.iter().copied().collect();
+    let shares: std::collections::HashMap<_, f64> =
+        model.edge_frequencies.iter().copied().collect();
     // An edge that no sample had was there from the beginning.
     let edges = model.graph.edges().iter();
-    let mut edges: Vec<_> =
-        edges.map(|edge| (edge.low(), edge.high(), shares.get(edge).copied().unwrap_or(1.0))).collect();
+    let mut edges: Vec<_> = edges
+        .map(|edge| (edge.low(), edge.high(), shares.get(edge).copied().unwrap_or(1.0)))
+        .collect();
     edges.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)).then(a.1.cmp(&b.1)));
     edges
 }
 
 fn interactions(space: &StudySpace, model: &Model) -> String {
-    let name = |d: usize| space.parameters().get(d).map_or("?", |parameter| parameter.name.as_str());
+    let name =
+        |d: usize| space.parameters().get(d).map_or("?", |parameter| parameter.name.as_str());
     let edges = by_frequency(model);
-    let strongest: Vec<String> =
-        edges.iter().take(INTERACTIONS).map(|&(a, b, _)| format!("{}–{}", name(a), name(b))).collect();
-    if strongest.is_empty() { String::new() } else { format!(", together: {}", strongest.join(" ")) }
+    let strongest: Vec<String> = edges
+        .iter()
+        .take(INTERACTIONS)
+        .map(|&(a, b, _)| format!("{}–{}", name(a), name(b)))
+        .collect();
+    if strongest.is_empty() {
+        String::new()
+    } else {
+        format!(", together: {}", strongest.join(" "))
+    }
 }
 
 fn one_line(space: &StudySpace, values: &Values) -> String {
-    let named = space.names().zip(values).filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
+    let named = space
+        .names()
+        .zip(values)
+        .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
     named.collect::<Vec<_>>().join(" ")
 }
 
