@@ -4,11 +4,12 @@
 //! or another signal to end.
 
 mod bench;
+mod shell;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Bayesian optimization of expensive black-box functions with 10 to 1,000 parameters.
 #[derive(Parser)]
@@ -26,11 +27,21 @@ const EXAMPLES: &str = "Examples:
 enum Command {
     /// Run experiments: problems with known answers, methods, recipes, results and figures.
     Bench(bench::BenchArgs),
+    /// Write completions of the command line for a shell.
+    Completions(shell::CompletionsArgs),
+    /// Write the manual: a page for the program and one for each of its commands.
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
     let done = match &Arguments::parse().command {
         Command::Bench(args) => bench::run(args),
+        Command::Completions(args) => {
+            shell::completions(args, Arguments::command(), &mut std::io::stdout())
+                .map(|()| ExitCode::SUCCESS)
+        }
+        Command::Man(args) => shell::man(args, Arguments::command(), &mut std::io::stdout())
+            .map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         // Whoever reads our output may stop reading: `boscage bench problems | head`.
