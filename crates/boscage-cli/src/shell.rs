@@ -47,10 +47,7 @@ const EXIT_STATUS: &[(&str, &str)] = &[
     ("130", "Stopped by Ctrl-C or another signal to end."),
 ];
 const ENVIRONMENT: &[(&str, &str)] = &[
-    (
-        "BOSCAGE_STORAGE",
-        "Where studies are stored, if neither an option nor the study file says it.",
-    ),
+    ("BOSCAGE_STORAGE", "Where studies are stored, as with --storage."),
     ("NO_COLOR", "If it is set to anything, there are no colours."),
 ];
 
