@@ -11,11 +11,12 @@ mod study_argument;
 mod study_commands;
 mod study_report;
 mod tune;
+mod shell;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// Bayesian optimization of expensive black-box functions with 10 to 1,000 parameters.
 #[derive(Parser)]
@@ -56,6 +57,10 @@ enum Command {
     Tell(study_commands::TellArgs),
     /// Run experiments: problems with known answers, methods, recipes, results and figures.
     Bench(bench::BenchArgs),
+    /// Write completions of the command line for a shell.
+    Completions(shell::CompletionsArgs),
+    /// Write the manual: a page for the program and one for each of its commands.
+    Man(shell::ManArgs),
 }
 
 fn main() -> ExitCode {
@@ -70,6 +75,12 @@ fn main() -> ExitCode {
         Command::Ask(args) => study_commands::ask(args),
         Command::Tell(args) => study_commands::tell(args),
         Command::Bench(args) => bench::run(args),
+        Command::Completions(args) => {
+            shell::completions(args, Arguments::command(), &mut std::io::stdout())
+                .map(|()| ExitCode::SUCCESS)
+        }
+        Command::Man(args) => shell::man(args, Arguments::command(), &mut std::io::stdout())
+            .map(|()| ExitCode::SUCCESS),
     };
     done.unwrap_or_else(|error| {
         // Whoever reads our output may stop reading: `boscage bench problems | head`.

@@ -951,7 +951,7 @@ mod tests {
     fn other_reader(text: &str) -> Vec<Vec<String>> {
         let mut builder = csv::ReaderBuilder::new();
         let reader = builder.has_headers(false).flexible(true).from_reader(text.as_bytes());
-        let records = reader.into_records().map(Result::unwrap);
+        let records = reader.into_records().map(|record| record.unwrap());
         records.map(|record| record.iter().map(String::from).collect()).collect()
     }
 
