@@ -6,12 +6,12 @@
 mod bench;
 mod draw;
 mod interrupt;
+mod shell;
 mod show;
 mod study_argument;
 mod study_commands;
 mod study_report;
 mod tune;
-mod shell;
 
 use std::io::Write;
 use std::process::ExitCode;

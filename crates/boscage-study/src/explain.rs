@@ -571,7 +571,7 @@ fn labels(space: &StudySpace, d: usize, coordinates: &[f64]) -> Result<Vec<Value
     for &coordinate in coordinates {
         point.0[d] = coordinate;
         let value = engine.decode(&point)?.swap_remove(d);
-        labels.push(space.parameters()[d].from_engine(value));
+        labels.push(space.parameters()[d].in_words(value));
     }
     Ok(labels)
 }

@@ -163,14 +163,18 @@ impl StudyParameter {
     }
 
     fn all_different(&self, what: &str, values: &[Value]) -> Result<()> {
-        let mut seen = HashSet::new();
+        let (mut seen, mut words) = (HashSet::new(), HashSet::new());
         for value in values {
             if matches!(value, Value::Real(number) if !number.is_finite()) {
                 return Err(self.refused(format!("the {what} {value} is not a finite number")));
             }
-            if !seen.insert(value.to_string()) {
+            let is_new = match number(value) {
+                Some(number) => seen.insert(Value::Real(number).to_string()),
+                None => seen.insert(value.to_string()),
+            };
+            if !is_new || !words.insert(value.to_string()) {
                 return Err(self.refused(format!(
-                    "the {what} {value} occurs twice, as a program would see it; they must all differ"
+                    "the {what} {value} occurs twice, as a number or as a program would see it; they must all differ"
                 )));
             }
         }
@@ -237,7 +241,7 @@ impl StudyParameter {
     }
 
     /// The value of this parameter for a value of the engine.
-    pub(crate) fn from_engine(&self, value: Value) -> Value {
+    pub(crate) fn in_words(&self, value: Value) -> Value {
         let listed = |values: &[Value], place: Option<usize>| {
             place.and_then(|place| values.get(place)).cloned().unwrap_or(value.clone())
         };
@@ -284,7 +288,7 @@ impl StudyParameter {
 
     /// The value in the form that this parameter gives it, if it is one of its values.
     pub fn checked(&self, value: Value) -> Result<Value> {
-        Ok(self.from_engine(self.to_engine(&value)?))
+        Ok(self.in_words(self.to_engine(&value)?))
     }
 
     /// The distribution of this parameter, as Optuna writes it.
@@ -458,7 +462,7 @@ impl StudySpace {
     pub(crate) fn engine_values(&self, point: &Point) -> Result<Values> {
         let values = self.engine.decode(point)?;
         let values = self.parameters.iter().zip(values);
-        Ok(values.map(|(parameter, value)| Some(parameter.from_engine(value))).collect())
+        Ok(values.map(|(parameter, value)| Some(parameter.in_words(value))).collect())
     }
 
     /// The values at a point of the engine.
