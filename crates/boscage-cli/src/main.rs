@@ -5,6 +5,11 @@
 
 mod bench;
 mod draw;
+// Until the commands that show them are there.
+#[allow(dead_code)]
+mod show;
+#[allow(dead_code)]
+mod study_report;
 
 use std::io::Write;
 use std::process::ExitCode;

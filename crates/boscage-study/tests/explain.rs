@@ -281,6 +281,7 @@ fn noise_claims_nothing() {
         study(four(), "tree", Goal::Minimize, 40, |trial, _| ((trial * 7919 + 13) % 101) as f64);
     let explanation = explained(&view);
     assert!(explanation.trust.predicted.unwrap() < 0.25);
+    assert_eq!(explanation.recommended, explanation.luckiest);
     assert!(explanation.joint_pairs().is_empty());
     let sentence = explanation.sentence();
     assert!(sentence.ends_with("too little to say what matters."), "{sentence}");
@@ -294,6 +295,7 @@ fn the_recommended_point_has_the_best_mean_and_the_luckiest_the_best_outcome() {
         bumpy(&numbers(values)) + noise - if trial == 5 { 25.0 } else { 0.0 }
     });
     let explanation = explained(&view);
+    assert!(explanation.is_believable());
     let (posterior, data) = posterior(&view, None);
     let units = model(&view).outputs;
     let means: Vec<f64> =
