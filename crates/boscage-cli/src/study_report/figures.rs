@@ -471,8 +471,8 @@ pub(crate) fn importances(view: &StudyView, explanation: &Explanation) -> Figure
     column(out, PAGE_WIDTH / 2.0 + 20.0, "Pairs, beyond what each does alone", &pairs, 215.0);
     svg.push_str("</svg>\n");
     let left = order.len() - parameters.len() + explanation.pairs.len() - pairs.len();
-    let mut caption = "Share of the variance over the whole space that comes from each parameter alone (dark) and from the pairs \
-         that it is in (light), and from each pair beyond its two parameters. Whiskers: nine of ten functions that fit the \
+    let mut caption = "Share of the variance over the whole space that comes from each parameter alone (full) and from the pairs \
+         that it is in (faint), and from each pair beyond its two parameters. Whiskers: nine of ten functions that fit the \
          outcomes as well lie between."
         .to_string();
     if left > 0 {
@@ -557,33 +557,55 @@ fn graph(
         .iter()
         .filter_map(|pair| Some((place_of(pair.first)?, place_of(pair.second)?)))
         .collect();
-    let places = layout(vertices.len(), &links);
-    let side = match vertices.len() {
-        _ if !labelled => 700.0,
-        0..=8 => 330.0,
-        9..=20 => 460.0,
+    // Parameters without an edge stand in rows below the others.
+    let mut rank: Vec<Option<usize>> = vec![None; vertices.len()];
+    let mut linked = 0;
+    for &(i, j) in &links {
+        for k in [i, j] {
+            if rank[k].is_none() {
+                rank[k] = Some(linked);
+                linked += 1;
+            }
+        }
+    }
+    let of = |k: usize| rank.get(k).copied().flatten().unwrap_or_default();
+    let ranked: Vec<(usize, usize)> = links.iter().map(|&(i, j)| (of(i), of(j))).collect();
+    let places = layout(linked, &ranked);
+    let side = match linked {
+        _ if !labelled => 640.0,
+        0..=3 => 150.0,
+        4..=8 => 300.0,
+        9..=20 => 440.0,
         _ => 680.0,
     };
     // Names need room at the sides.
-    let (margin_x, margin_y) = if labelled { (110.0, 34.0) } else { (16.0, 16.0) };
-    let widen = if labelled { 1.35 } else { 1.0 };
-    let (width, height) = (side * widen + 2.0 * margin_x, side + 2.0 * margin_y);
+    let (margin_x, margin_y) = if labelled { (120.0, 32.0) } else { (16.0, 16.0) };
+    let widen = if labelled { 1.3 } else { 1.0 };
     // What is not used above and below is cut off.
-    let rows = |pick: fn(f64, f64) -> f64, start: f64| {
-        places.iter().map(|place| place[1]).fold(start, pick)
+    let first = places.iter().map(|place| place[1]).fold(1.0, f64::min);
+    let last = places.iter().map(|place| place[1]).fold(first, f64::max);
+    let below = 2.0 * margin_y + side * (last - first);
+    let (step_x, step_y) = if labelled { (170.0, 44.0) } else { (12.0, 12.0) };
+    let width = (side * widen + 2.0 * margin_x).max(if labelled { PAGE_WIDTH } else { 0.0 });
+    let columns = (((width - 40.0) / step_x) as usize).max(1);
+    let isolated: Vec<usize> = (0..vertices.len()).filter(|&k| rank[k].is_none()).collect();
+    let height = below + step_y * isolated.len().div_ceil(columns) as f64;
+    let at = |k: usize| match rank.get(k).copied().flatten() {
+        Some(rank) => {
+            let [x, y] = places.get(rank).copied().unwrap_or_default();
+            (margin_x + x * side * widen, margin_y + (y - first) * side)
+        }
+        None => {
+            let place = isolated.iter().position(|&other| other == k).unwrap_or_default();
+            let (row, column) = (place / columns, place % columns);
+            (30.0 + step_x * column as f64, below + step_y * (row as f64 + 0.4))
+        }
     };
-    let (first, last) = (rows(f64::min, 1.0), rows(f64::max, 0.0).max(rows(f64::min, 1.0)));
-    let height = height - side * (1.0 - (last - first));
-    let at = |k: usize| {
-        let [x, y] = places.get(k).copied().unwrap_or_default();
-        (margin_x + x * side * widen, margin_y + (y - first) * side)
-    };
-    let most_radius = (0.42 * closest(&places) * side).clamp(2.5, 20.0);
+    let most_radius = (0.42 * closest(&places) * side).clamp(2.5, 18.0);
     let share =
         |d: usize| explanation.parameters.get(d).map_or(0.0, |parameter| parameter.main.value);
     let largest = vertices.iter().map(|&d| share(d)).fold(1e-9, f64::max);
-    let radius =
-        |d: usize| (most_radius * (share(d) / largest).sqrt()).max(most_radius.min(3.0) * 0.8);
+    let radius = |d: usize| (most_radius * (share(d) / largest).sqrt()).max(most_radius.min(3.5));
     let widest = explanation.pairs.iter().map(|pair| pair.share.value).fold(1e-9, f64::max);
     let description = format!("{} parameters and {} edges.", vertices.len(), edges.len());
     let mut svg = open_svg(width, height, &description);
@@ -637,13 +659,24 @@ fn graph(
             let ((x, y), r) = (at(k), radius(d));
             let name = clipped(name_of(view, d), 18);
             let (wide, high) = (text_width(&name, 12.0), 12.0);
-            let choices = [
-                (x + r + 4.0, y + 4.0, "start", x + r + 4.0),
-                (x - r - 4.0, y + 4.0, "end", x - r - 4.0 - wide),
-                (x, y - r - 5.0, "middle", x - wide / 2.0),
-                (x, y + r + 13.0, "middle", x - wide / 2.0),
+            let mut choices = [
+                (x + r + 4.0, y + 4.0, "start", x + r + 4.0, (1.0, 0.0)),
+                (x - r - 4.0, y + 4.0, "end", x - r - 4.0 - wide, (-1.0, 0.0)),
+                (x, y - r - 5.0, "middle", x - wide / 2.0, (0.0, -1.0)),
+                (x, y + r + 13.0, "middle", x - wide / 2.0, (0.0, 1.0)),
             ];
-            let free = choices.iter().find(|(_, baseline, _, start)| {
+            // Away from the edges.
+            let towards = |direction: (f64, f64)| {
+                let ends = links.iter().filter(|(i, j)| *i == k || *j == k);
+                ends.map(|&(i, j)| {
+                    let (other_x, other_y) = at(if i == k { j } else { i });
+                    let (dx, dy) = (other_x - x, other_y - y);
+                    (dx * direction.0 + dy * direction.1) / dx.hypot(dy).max(1e-9)
+                })
+                .fold(-1.0, f64::max)
+            };
+            choices.sort_by(|a, b| towards(a.4).total_cmp(&towards(b.4)));
+            let free = choices.iter().find(|(_, baseline, _, start, _)| {
                 let own = [*start, baseline - high + 2.0, start + wide, baseline + 2.0];
                 own[0] > 0.0
                     && own[2] < width
@@ -654,7 +687,7 @@ fn graph(
                         .enumerate()
                         .any(|(other, area)| other != k && overlap(&own, area))
             });
-            if let Some(&(x, baseline, anchor, start)) = free {
+            if let Some(&(x, baseline, anchor, start, _)) = free {
                 taken.push([start, baseline - high + 2.0, start + wide, baseline + 2.0]);
                 let look = format!("class=\"ink halo\" text-anchor=\"{anchor}\"");
                 put(

@@ -19,8 +19,6 @@ use figures::Figure;
 /// The most main effects, slices and surfaces on a page.
 const MOST_EFFECTS: usize = 12;
 const MOST_SURFACES: usize = 6;
-/// A study with more parameters than this has the values of a point in a list that can be opened.
-const MOST_OPEN: usize = 30;
 
 const STYLE: &str = "
 .claim { font-size: 1.15rem; margin: .6rem 0 1rem; max-width: 54rem; }
@@ -28,10 +26,10 @@ const STYLE: &str = "
 .card { border: 1px solid var(--rule); border-radius: .5rem; padding: .7rem .9rem; } .card p { margin: 0; color: var(--soft);
   font-size: .85rem; overflow-wrap: anywhere; } .card strong { display: block; font-size: 1.45rem; line-height: 1.3; }
 h1 { overflow-wrap: anywhere; } dd { overflow-wrap: anywhere; } h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
-.tall { max-height: 34rem; overflow: auto; border: 1px solid var(--rule); border-radius: .3rem; }
+.tall { max-height: 30rem; overflow: auto; width: fit-content; max-width: 100%; border: 1px solid var(--rule); border-radius: .3rem; }
 .tall thead th { position: sticky; top: 0; background: var(--paper); }
 .tall th[scope=row] { position: sticky; left: 0; background: var(--paper); }
-td.word { text-align: left; } tr.best { font-weight: 600; } td.differs { font-weight: 600; }
+td.word, thead th.word { text-align: left; } tr.best { font-weight: 600; } td.differs { font-weight: 600; }
 svg .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; stroke-linejoin: round; }
 @media (prefers-color-scheme: dark) {
   svg .vertex { stroke: #14171a; } svg .vertex.c0 { fill: #3d9bd6; } svg .s5 { stroke: #56b4e9; } svg .c5 { fill: #56b4e9; }
@@ -64,7 +62,7 @@ pub(crate) fn html(view: &StudyView, explanation: Option<&Explanation>) -> anyho
             let mut text = figure_html(&figure);
             if let Some(whole) = whole {
                 text += &format!(
-                    "<details open><summary>The whole graph</summary>\n{}</details>\n",
+                    "<details><summary>The whole graph</summary>\n{}</details>\n",
                     figure_html(&whole)
                 );
             }
@@ -197,11 +195,7 @@ fn points(view: &StudyView, explanation: Option<&Explanation>) -> Option<String>
         );
     }
     table += "</tbody></table></div>\n";
-    if view.space.dimension() > MOST_OPEN {
-        text += &format!("<details><summary>All values</summary>\n{table}</details>\n");
-    } else {
-        text += &table;
-    }
+    text += &table;
     Some(text)
 }
 
@@ -255,7 +249,7 @@ fn settings(view: &StudyView) -> String {
         text += &format!("<dt>{name}</dt><dd>{}</dd>\n", escaped(&fact));
     }
     text += "</dl>\n<details><summary>Parameters</summary>\n<div class=\"scroll tall\"><table><thead><tr><th>parameter</th>\
-             <th>values</th><th>default</th><th>only if</th></tr></thead><tbody>\n";
+             <th class=\"word\">values</th><th>default</th><th class=\"word\">only if</th></tr></thead><tbody>\n";
     for parameter in view.space.parameters() {
         text += &format!(
             "<tr><th scope=\"row\">{}</th><td class=\"word\">{}</td><td>{}</td><td class=\"word\">{}</td></tr>\n",
@@ -307,27 +301,181 @@ fn kind_text(parameter: &StudyParameter) -> String {
 
 #[cfg(test)]
 mod tests {
+    use boscage::{Method, Value};
+    use boscage_study::Goal;
+    use resvg::usvg::roxmltree::Document;
+
+    use super::examples::{large, mixed, star, view_of};
     use super::*;
 
+    fn page(view: &StudyView) -> String {
+        html(view, Explanation::new(view).unwrap().as_ref()).unwrap()
+    }
+
+    /// The pictures of a page; each must be well-formed, with finite numbers.
+    fn pictures(page: &str) -> Vec<&str> {
+        let starts = page.match_indices("<svg ").map(|(start, _)| start);
+        let pictures: Vec<&str> = starts
+            .map(|start| &page[start..start + page[start..].find("</svg>").unwrap() + 6])
+            .collect();
+        for picture in &pictures {
+            Document::parse(picture).unwrap();
+            assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
+        }
+        pictures
+    }
+
+    fn headings(page: &str) -> Vec<&str> {
+        page.split("<h2 id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect()
+    }
+
+    fn check_whole(page: &str) {
+        assert!(!page.contains("<script"));
+        for address in ["src=", "@import", "url(", "<link rel=\"stylesheet"] {
+            assert!(!page.contains(address), "{address}");
+        }
+        assert_eq!(
+            page.matches("http").count(),
+            page.matches("http://www.w3.org/2000/svg").count()
+        );
+    }
+
     #[test]
-    fn scratch() {
-        for (name, view) in [
-            ("mixed", examples::mixed(90)),
-            ("star", examples::star(25, 150)),
-            ("large", examples::large()),
-        ] {
-            let t = std::time::Instant::now();
-            let explanation = Explanation::new(&view).unwrap();
-            eprintln!("{name}: explained in {:?}", t.elapsed());
-            let t = std::time::Instant::now();
-            let page = html(&view, explanation.as_ref()).unwrap();
-            eprintln!("{name}: page in {:?}, {} bytes", t.elapsed(), page.len());
-            std::fs::write(format!("/tmp/h/h2-{name}.html"), page).unwrap();
-            let mut out = Vec::new();
-            crate::show::text(&view, explanation.as_ref(), &mut out).unwrap();
-            out.extend(b"\n=====\n");
-            crate::show::summary(&view, explanation.as_ref(), &mut out).unwrap();
-            std::fs::write(format!("/tmp/h/h2-{name}.txt"), out).unwrap();
+    fn every_kind_of_parameter_has_its_picture() {
+        let view = mixed(60);
+        let page = page(&view);
+        check_whole(&page);
+        let expected = [
+            "history",
+            "points",
+            "importance",
+            "forest",
+            "effects",
+            "surfaces",
+            "slices",
+            "trials",
+            "settings",
+        ];
+        assert_eq!(headings(&page), expected);
+        let pictures = pictures(&page);
+        // History, importances, forest, effects, slices, and a surface for each strong pair.
+        let explanation = Explanation::new(&view).unwrap().unwrap();
+        let strong =
+            explanation.pairs.iter().filter(|pair| pair.share.value >= LEAST_SHARE).count();
+        assert_eq!(pictures.len(), 5 + strong);
+        let failed = view.trials.iter().filter(|trial| trial.outcome().is_none()).count();
+        let crosses = pictures[0]
+            .split("class=\"failed s1\" d=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        assert_eq!(crosses.matches('M').count(), failed);
+        let dots =
+            pictures[0].split("class=\"s5\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert_eq!(dots.matches('M').count(), 60 - failed);
+        // Categories have bars, numbers have bands.
+        let effects =
+            pictures.iter().find(|picture| picture.contains("Effects of single")).unwrap();
+        assert!(effects.contains("class=\"bar c5\"") && effects.contains("class=\"band c0\""));
+        assert_eq!(page.matches("<tr").count() - page.matches("<tr><th>").count(), 8 + 60 + 8);
+        let sentence = explanation.sentence();
+        assert!(page.contains(&format!("<p class=\"claim\">{}</p>", escaped(&sentence))));
+    }
+
+    #[test]
+    fn the_largest_study_stays_small() {
+        let view = large();
+        let page = page(&view);
+        check_whole(&page);
+        pictures(&page);
+        assert!(page.len() < 2_000_000, "{} bytes", page.len());
+        assert!(page.contains("20 parameters of 250 that matter most"));
+        assert!(page.contains("<h3>The best 100</h3>") && page.contains("<h3>The last 100</h3>"));
+        assert!(page.contains("240 of 250 parameters matter too little to be drawn"), "the forest");
+    }
+
+    #[test]
+    fn nothing_in_names_or_choices_becomes_markup() {
+        let evil = "<script>alert(1)</script>\"'&";
+        let parameters = vec![
+            StudyParameter::new(evil, Kind::Real { low: 0.0, high: 1.0, log: false, step: None }),
+            StudyParameter::new(
+                "</svg><img src=x>",
+                Kind::Categorical { choices: vec![evil.into(), "--><b>".into(), "fine".into()] },
+            ),
+        ];
+        let mut view =
+            view_of(parameters, Method::default(), Goal::Maximize, 30, |trial, values| {
+                let place = if values[1] == Some(Value::from("fine")) { 2.0 } else { 1.0 };
+                let x = values[0].as_ref().and_then(Value::as_f64)?;
+                (trial % 9 != 4).then_some(place * x)
+            });
+        view.name = evil.to_string();
+        view.storage = evil.to_string();
+        for trial in view.trials.iter_mut().filter(|trial| trial.failure.is_some()) {
+            trial.failure = Some(evil.to_string());
+        }
+        let page = page(&view);
+        assert!(!page.contains("<script") && !page.contains("<img") && !page.contains("<b>"));
+        pictures(&page);
+        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;"));
+    }
+
+    #[test]
+    fn a_study_without_model_outcomes_or_trials_has_a_page() {
+        let parameters = || {
+            vec![
+                StudyParameter::new(
+                    "x",
+                    Kind::Real { low: 0.0, high: 1.0, log: false, step: None },
+                ),
+                StudyParameter::new("one", Kind::Integer { low: 3, high: 3, step: 1, log: false }),
+                StudyParameter::new("only", Kind::Categorical { choices: vec!["a".into()] }),
+            ]
+        };
+        let random =
+            view_of(parameters(), Method::Random, Goal::Minimize, 12, |k, _| Some(k as f64));
+        let shown = page(&random);
+        assert_eq!(headings(&shown), ["history", "points", "slices", "trials", "settings"]);
+        pictures(&shown);
+        let failed = view_of(parameters(), Method::default(), Goal::Minimize, 3, |_, _| None);
+        assert_eq!(headings(&page(&failed)), ["trials", "settings"]);
+        let none = view_of(parameters(), Method::default(), Goal::Minimize, 0, |_, _| None);
+        assert_eq!(headings(&page(&none)), ["settings"]);
+        // Outcomes that are all the same, one outcome, and outcomes of very different sizes.
+        for (trials, outcome) in [(15, 4.0), (1, 4.0)] {
+            let same = view_of(parameters(), Method::default(), Goal::Minimize, trials, |_, _| {
+                Some(outcome)
+            });
+            pictures(&page(&same));
+        }
+        let wild = view_of(parameters(), Method::default(), Goal::Minimize, 20, |k, _| {
+            Some([1e-300, 1e300, -1e300, 0.0, 7.0][k as usize % 5])
+        });
+        pictures(&page(&wild));
+    }
+
+    #[test]
+    fn other_methods_have_pages_too() {
+        for method in ["gp-ucb", "overlap", "no-overlap", "line-coordinate", "rembo"] {
+            let mut view = star(6, 12);
+            let method = Method::named(method).unwrap();
+            view = view_of(
+                view.space.parameters().to_vec(),
+                method,
+                Goal::Minimize,
+                25,
+                |_, values| {
+                    let x: Vec<f64> =
+                        values.iter().filter_map(|value| value.as_ref()?.as_f64()).collect();
+                    Some(x[0] * x[1] + (x[2] - 0.4).powi(2))
+                },
+            );
+            let page = page(&view);
+            check_whole(&page);
+            pictures(&page);
         }
     }
 }

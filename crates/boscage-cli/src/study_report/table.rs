@@ -76,7 +76,7 @@ pub(crate) fn trials(view: &StudyView, order: &[usize]) -> String {
 
 fn rows(view: &StudyView, columns: &[usize], trials: &[&Trial]) -> String {
     let best = view.best().map(|trial| trial.number);
-    let mut text = "<div class=\"scroll tall\"><table><thead><tr><th>trial</th><th>outcome</th><th>state</th><th>seconds</th>"
+    let mut text = "<div class=\"scroll tall\"><table><thead><tr><th>trial</th><th>outcome</th><th class=\"word\">state</th><th>seconds</th>"
         .to_string();
     for &d in columns {
         text += &format!("<th>{}</th>", clipped_html(name_of(view, d)));
@@ -84,7 +84,7 @@ fn rows(view: &StudyView, columns: &[usize], trials: &[&Trial]) -> String {
     text += "</tr></thead><tbody>\n";
     for trial in trials {
         let class = if Some(trial.number) == best { " class=\"best\"" } else { "" };
-        let value = trial.value.map(|value| Value::Real(value));
+        let value = trial.value.map(Value::Real);
         text += &format!("<tr{class}><th scope=\"row\">{}</th>", trial.number);
         text += &match &value {
             Some(value) => value_cell(Some(value), ""),
