@@ -5,13 +5,11 @@
 
 mod bench;
 mod draw;
-mod interrupt;
-mod shell;
+// Until the commands that show them are there.
+#[allow(dead_code)]
 mod show;
-mod study_argument;
-mod study_commands;
+#[allow(dead_code)]
 mod study_report;
-mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -15,6 +15,9 @@ const PLAIN_WIDTH: usize = 100;
 const MOST_BARS: usize = 15;
 const MOST_EDGES: usize = 30;
 const MOST_SUMMARY_EDGES: usize = 15;
+/// A point with more parameters than the first has only the second number of them listed.
+const MOST_VALUES: usize = 60;
+const MOST_VALUES_OF_MANY: usize = 24;
 /// The most parameters whose values a summary lists.
 const MOST_SUMMARY_VALUES: usize = 12;
 /// Shares below this are left out, and counted.
@@ -88,21 +91,30 @@ fn write_text(
     let value = best.outcome().map(number).unwrap_or_default();
     writeln!(out, "\n{}", look.heading(&format!("Best outcome: {value}, trial {}", best.number)))?;
     let Some(explanation) = explanation else {
-        write_values(view, best.values.as_deref().unwrap_or_default(), None, out, look)?;
+        write_values(view, None, best.values.as_deref().unwrap_or_default(), None, out, look)?;
         writeln!(out, "\n{}", no_model(view))?;
         return Ok(());
     };
     let (recommended, luckiest) = (&explanation.recommended, &explanation.luckiest);
     writeln!(out, "  {}", luckiest_line(luckiest))?;
     if recommended.trial == luckiest.trial {
-        writeln!(out, "  It is also the recommended point: the model expects most of it.")?;
-        write_values(view, &luckiest.values, None, out, look)?;
+        let reason = match explanation.is_believable() {
+            true => {
+                "It is also the recommended point: of all points tried the model expects most of it."
+            }
+            false => {
+                "It is also the recommended point, as long as the model predicts too little to know a better one."
+            }
+        };
+        writeln!(out, "  {reason}")?;
+        write_values(view, Some(explanation), &luckiest.values, None, out, look)?;
     } else {
-        write_values(view, &luckiest.values, None, out, look)?;
+        write_values(view, Some(explanation), &luckiest.values, None, out, look)?;
         let heading = format!("Recommended point: trial {}", recommended.trial);
         writeln!(out, "\n{}", look.heading(&heading))?;
         writeln!(out, "  {}", recommended_line(recommended))?;
-        write_values(view, &recommended.values, Some(&luckiest.values), out, look)?;
+        let others = Some(luckiest.values.as_slice());
+        write_values(view, Some(explanation), &recommended.values, others, out, look)?;
     }
     writeln!(out, "\n{}", look.heading("What matters"))?;
     writeln!(out, "  {}", harmless(&explanation.sentence()))?;
@@ -211,6 +223,11 @@ pub(crate) fn number(number: f64) -> String {
     }
 }
 
+/// A number with at most three digits.
+fn rough(size: f64) -> String {
+    number(format!("{size:.2e}").parse().unwrap_or(size))
+}
+
 /// A mean and its standard deviation, the mean with as many decimals as the deviation gives sense to.
 pub(crate) fn plus_minus(mean: f64, std: f64) -> String {
     let finest = if std > 0.0 { (1.0 - std.log10().floor()).clamp(0.0, 12.0) } else { 0.0 };
@@ -284,9 +301,9 @@ pub(crate) fn trust_lines(trust: &Trust) -> Vec<String> {
         ),
         format!(
             "Typical error of such a prediction: {}; {} lie within two standard deviations (95 % should). Learned noise: {}.",
-            number(trust.error),
+            rough(trust.error),
             percent(trust.within_two),
-            number(trust.noise)
+            rough(trust.noise)
         ),
     ]
 }
@@ -310,16 +327,27 @@ fn cells(
         .collect()
 }
 
+/// The values of a point; of many parameters only the strongest.
 fn write_values(
     view: &StudyView,
+    explanation: Option<&Explanation>,
     values: &[Option<Value>],
     others: Option<&[Option<Value>]>,
     out: &mut dyn Write,
     look: Look,
 ) -> anyhow::Result<()> {
-    write_columns(&cells(view, values, others, |_| true), out, look)?;
+    let dimension = view.space.dimension();
+    let most = if dimension <= MOST_VALUES { dimension } else { MOST_VALUES_OF_MANY };
+    let order = explanation.map_or_else(|| (0..dimension).collect(), Explanation::strongest);
+    let shown: BTreeSet<usize> = order.into_iter().take(most).collect();
+    write_columns(&cells(view, values, others, |d| shown.contains(&d)), out, look)?;
     if others.is_some_and(|others| others != values) {
         writeln!(out, "  {}", look.soft("* not as in the best trial"))?;
+    }
+    if dimension > most {
+        let which = if explanation.is_some() { "that matter less" } else { "after these" };
+        let line = format!("{} parameters {which} are left out; --json has all", dimension - most);
+        writeln!(out, "  {}", look.soft(&line))?;
     }
     Ok(())
 }
@@ -602,14 +630,192 @@ pub(crate) fn json(view: &StudyView, explanation: Option<&Explanation>) -> Json 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::study_report::examples::{mixed, star, view_of};
+    use boscage::Method;
+    use boscage_study::{Goal, Kind, StudyParameter};
 
-    fn plain(view: &StudyView) -> String {
+    use super::*;
+    use crate::study_report::examples::{large, mixed, star, view_of};
+
+    const LOOK: Look = Look { width: 100, colour: false };
+
+    fn texts(view: &StudyView) -> (String, String) {
         let explanation = Explanation::new(view).unwrap();
+        let (mut whole, mut short) = (Vec::new(), Vec::new());
+        write_text(view, explanation.as_ref(), &mut whole, LOOK).unwrap();
+        write_summary(view, explanation.as_ref(), &mut short, LOOK).unwrap();
+        (String::from_utf8(whole).unwrap(), String::from_utf8(short).unwrap())
+    }
+
+    #[test]
+    fn a_study_of_every_kind() {
+        let (whole, short) = texts(&mixed(60));
+        insta::assert_snapshot!(whole, @r#"
+        example
+          goal        minimize
+          stored in   sqlite:///example.db
+          method      tree, seed 7
+          parameters  8
+          trials      60: 55 complete, 5 failed
+
+        Best outcome: 20.004, trial 49
+          It gave 20.004; the model expects 20.074 ± 0.029 there.
+          cache     4096          rate      0.00100402    compress  true          share     1
+          threads   16            mode      fast          level     low           idle      1
+
+        Recommended point: trial 59
+          Of all points tried the model expects most of this one: 20.071 ± 0.035. It gave 20.0167.
+          cache     4096             mode      fast             share     0 *
+          threads   16               compress  true             idle      -0.0931019 *
+          rate      0.000919171 *    level     low
+          * not as in the best trial
+
+        What matters
+          4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
+          cache × threads  ████████████████████████████████████████    44 %  (40 % to 45 %)
+          mode             █████████████████▎                          19 %  (17 % to 22 %)
+          rate             ████████████▉                               14 %  (13 % to 16 %)
+          cache            ██████████▏                                 11 %  (8.4 % to 11 %)
+          threads          ███████▊                                   8.6 %  (8.2 % to 12 %)
+          compress         ███▏                                       3.4 %  (2.7 % to 4.5 %)
+          3 effects with <0.1 % in sum left out
+
+        What acts together
+          cache
+          └─ threads  interaction 44 %, in 100 % of samples
+
+        How far to trust this
+          Each of 55 outcomes predicted from the others: 99 % of the variance; the model describes the outcomes well.
+          Typical error of such a prediction: 0.208; 96 % lie within two standard deviations (95 % should). Learned noise: 0.0643.
+        "#);
+        insta::assert_snapshot!(short, @r#"
+        Best outcome: 20.004 (trial 49)
+          cache     4096          rate      0.00100402    compress  true          share     1
+          threads   16            mode      fast          level     low           idle      1
+        Recommended: trial 59. Of all points tried the model expects most of this one: 20.071 ± 0.035. It gave 20.0167.
+        4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
+        Learned to act together:
+          cache
+          └─ threads  interaction 44 %, in 100 % of samples
+        "#);
+    }
+
+    #[test]
+    fn many_parameters_stay_readable() {
+        let view = large();
+        let (whole, short) = texts(&view);
+        assert!(whole.lines().count() < 70, "{whole}");
+        assert!(short.lines().count() < 20, "{short}");
+        assert!(whole.lines().all(|line| line.chars().count() < 170), "{whole}");
+        assert!(
+            whole.contains("226 parameters that matter less are left out; --json has all"),
+            "{whole}"
+        );
+        assert!(whole.contains("├─ knob_002  interaction"), "{whole}");
+        assert!(whole.contains("edges below 0.5 % and"), "{whole}");
+        let json = json(&view, Explanation::new(&view).unwrap().as_ref());
+        assert_eq!(json["best"]["values"].as_object().unwrap().len(), 250);
+        assert_eq!(json["explanation"]["importance"]["parameters"].as_array().unwrap().len(), 250);
+    }
+
+    #[test]
+    fn json_has_the_numbers_of_the_explanation() {
+        let view = star(6, 40);
+        let explanation = Explanation::new(&view).unwrap().unwrap();
+        let json = json(&view, Some(&explanation));
+        assert_eq!(json["goal"], "maximize");
+        assert_eq!(json["trials"]["complete"], 40);
+        assert_eq!(json["best"]["trial"], explanation.luckiest.trial);
+        assert_eq!(json["explanation"]["recommended"]["mean"], explanation.recommended.mean);
+        assert_eq!(json["explanation"]["sentence"], explanation.sentence());
+        let strongest = &explanation.pairs[0];
+        let pair = &json["explanation"]["importance"]["pairs"][0];
+        assert_eq!(pair["names"][0], name_of(&view, strongest.first));
+        assert_eq!(pair["share"], strongest.share.value);
+        assert_eq!(pair["frequency"], serde_json::json!(strongest.frequency));
+        // It is JSON also as text.
+        assert!(serde_json::from_str::<Json>(&json.to_string()).is_ok());
+    }
+
+    #[test]
+    fn without_model_or_trials() {
+        let parameters = || {
+            vec![StudyParameter::new(
+                "x",
+                Kind::Real { low: 0.0, high: 1.0, log: false, step: None },
+            )]
+        };
+        let random =
+            view_of(parameters(), Method::Random, Goal::Minimize, 3, |k, _| Some(k as f64));
+        let (whole, short) = texts(&random);
+        assert!(whole.ends_with(
+            "The method random has no model of the parameters: it cannot say what matters.\n"
+        ));
+        assert!(short.starts_with("Best outcome: 0 (trial 0)\n  x  "), "{short}");
+        let failed = view_of(parameters(), Method::default(), Goal::Minimize, 2, |_, _| None);
+        let (whole, short) = texts(&failed);
+        assert!(whole.ends_with("No trial has a value yet.\n"), "{whole}");
+        assert_eq!(short, "No trial has a value: 2: 2 failed.\n");
+        let none = view_of(parameters(), Method::default(), Goal::Minimize, 0, |_, _| None);
+        assert_eq!(texts(&none).1, "No trial has a value: none.\n");
+        assert_eq!(json(&none, None)["best"], Json::Null);
+        let one = view_of(
+            parameters(),
+            Method::named("gp-ucb").unwrap(),
+            Goal::Minimize,
+            25,
+            |_, values| values[0].as_ref().and_then(Value::as_f64),
+        );
+        assert!(texts(&one).0.contains("it has no structure to show"), "{}", texts(&one).0);
+    }
+
+    #[test]
+    fn names_cannot_control_the_terminal() {
+        let name = "a\u{1b}[31m\nb\u{7}";
+        let parameters = vec![
+            StudyParameter::new(
+                name,
+                Kind::Categorical { choices: vec!["x\u{1b}[0m".into(), "y\r".into()] },
+            ),
+            StudyParameter::new("plain", Kind::Integer { low: 0, high: 99, step: 1, log: false }),
+        ];
+        let mut view =
+            view_of(parameters, Method::default(), Goal::Minimize, 15, |k, _| Some((k % 4) as f64));
+        view.name = "study\u{1b}]0;title\u{7}".to_string();
+        let (whole, short) = texts(&view);
+        assert!(!(whole + &short).contains(|c: char| c.is_control() && c != '\n'));
+    }
+
+    #[test]
+    fn cycles_are_shown_once() {
+        let mut view = star(4, 60);
+        let model = view.model.as_mut().unwrap();
+        let edges = [(0, 1), (1, 2), (0, 2), (2, 3)]
+            .map(|pair| boscage::graph::Edge::try_from(pair).unwrap());
+        model.graph = boscage::graph::Graph::from_edges(4, edges).unwrap();
+        model.prior.components = edges.map(boscage::graph::Component::pair).to_vec();
+        model.edge_frequencies = edges.map(|edge| (edge, 0.5)).to_vec();
+        let mut explanation = Explanation::new(&view).unwrap().unwrap();
+        for pair in &mut explanation.pairs {
+            pair.share.value = 0.2;
+        }
         let mut out = Vec::new();
-        write_text(view, explanation.as_ref(), &mut out, Look { width: 100, colour: false })
-            .unwrap();
-        String::from_utf8(out).unwrap()
+        write_forest(&view, &explanation, 30, &mut out, LOOK).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.matches("interaction 20 %, in 50 % of samples").count(), 4, "{text}");
+        assert_eq!(text.matches("also ").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn numbers_have_sensible_digits() {
+        let shown = [0.0, 1.0, 0.000_123_456_78, 1.0 / 3.0, 1e-9, 123_456_789.0, -2.5].map(number);
+        assert_eq!(shown, ["0", "1", "0.000123457", "0.333333", "1e-9", "1.23457e8", "-2.5"]);
+        assert_eq!(plus_minus(20.0823, 0.0204), "20.082 ± 0.020");
+        assert_eq!(plus_minus(1234.6, 31.0), "1235 ± 31");
+        assert_eq!(plus_minus(2.0, 0.0), "2 ± 0");
+        assert_eq!(plus_minus(2e-9, 1e-10), "2e-9 ± 1e-10");
+        assert_eq!(
+            [0.0, 0.0004, 0.0312, 0.0996, 1.0].map(percent),
+            ["0 %", "<0.1 %", "3.1 %", "10 %", "100 %"]
+        );
     }
 }

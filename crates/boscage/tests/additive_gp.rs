@@ -760,3 +760,54 @@ fn the_number_of_threads_does_not_change_a_bit() {
         }
     }
 }
+
+#[test]
+fn covariances_made_from_factors_give_the_posterior() {
+    let mut rng = random(77);
+    for family in [KernelFamily::Rbf, KernelFamily::Matern52] {
+        let prior = prior(family, &mut rng);
+        let data = dataset(150, &prior.kernel, &mut rng);
+        let posterior = prior.condition(&data).unwrap();
+        // More columns than are solved for at once.
+        let points: Vec<Point> = (0..200).map(|_| point(&prior.kernel, &mut rng)).collect();
+        let mut columns = Vec::new();
+        for x in &points {
+            let mut column = vec![0.0; 150];
+            for g in &prior.components {
+                let mut product = vec![prior.kernel.amplitude(g); 150];
+                for &i in g.variables() {
+                    let factors = posterior.factors(i, x.0[i]).unwrap();
+                    product
+                        .iter_mut()
+                        .zip(factors)
+                        .for_each(|(product, factor)| *product *= factor);
+                }
+                column.iter_mut().zip(product).for_each(|(sum, product)| *sum += product);
+            }
+            columns.extend(column);
+        }
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let means: Vec<f64> =
+            columns.chunks(150).map(|column| dot(column, posterior.weights())).collect();
+        // A rest that is no column stays as it is.
+        columns.push(3.5);
+        posterior.whiten(&mut columns);
+        assert_eq!(columns.pop(), Some(3.5));
+        for ((x, mean), column) in points.iter().zip(means).zip(columns.chunks(150)) {
+            let variance = prior.variance() - dot(column, column);
+            assert_same(Normal { mean, variance }, posterior.joint(x).unwrap(), 1e-9);
+        }
+        assert!(posterior.factors(prior.kernel.dimension(), 0.5).is_none());
+
+        // Leaving out the last outcome is not having seen it.
+        let mut without = Dataset::empty(data.dimension());
+        for a in 0..149 {
+            without.push(&data.point(a), data.outcomes()[a]).unwrap();
+        }
+        let left_out = prior.condition(&without).unwrap().joint(&data.point(149)).unwrap();
+        let precision = posterior.precisions()[149];
+        assert_close(1.0 / precision, left_out.variance + prior.noise_std.powi(2), 1e-7);
+        let residual = data.outcomes()[149] - left_out.mean;
+        assert_close(posterior.weights()[149] / precision, residual, 1e-7);
+    }
+}
