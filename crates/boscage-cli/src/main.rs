@@ -5,11 +5,13 @@
 
 mod bench;
 mod draw;
-// Until the commands that show them are there.
-#[allow(dead_code)]
+mod interrupt;
+mod shell;
 mod show;
-#[allow(dead_code)]
+mod study_argument;
+mod study_commands;
 mod study_report;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;

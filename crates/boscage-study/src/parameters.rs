@@ -242,7 +242,7 @@ impl StudyParameter {
 
     /// The value of this parameter for a value of the engine.
     #[allow(clippy::wrong_self_convention)] // a value is what comes from the engine
-    pub(crate) fn from_engine(&self, value: Value) -> Value {
+    pub(crate) fn in_words(&self, value: Value) -> Value {
         let listed = |values: &[Value], place: Option<usize>| {
             place.and_then(|place| values.get(place)).cloned().unwrap_or(value.clone())
         };
