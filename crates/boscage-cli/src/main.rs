@@ -4,6 +4,7 @@
 //! or another signal to end.
 
 mod bench;
+mod init;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,6 +20,8 @@ struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
+  boscage init --parameter 'rate real 1e-5 1 log' -- ./train --rate={rate}
+                                              write a study file
   boscage bench recipes                       list the experiments that come with boscage
   boscage bench run star25 --profile quick    run one of them";
 
@@ -26,11 +29,14 @@ const EXAMPLES: &str = "Examples:
 enum Command {
     /// Run experiments: problems with known answers, methods, recipes, results and figures.
     Bench(bench::BenchArgs),
+    /// Write a commented study file, from questions, flags or another tool's file.
+    Init(init::InitArgs),
 }
 
 fn main() -> ExitCode {
     let done = match &Arguments::parse().command {
         Command::Bench(args) => bench::run(args),
+        Command::Init(args) => init::run(args),
     };
     done.unwrap_or_else(|error| {
         // Whoever reads our output may stop reading: `boscage bench problems | head`.
