@@ -6,7 +6,7 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use boscage::Value;
 use boscage_study::import::{self, Format, ParameterArguments};
 use boscage_study::{Condition, Goal, Kind, Program, ResultRule, StudyParameter, StudySpace};
@@ -283,7 +283,7 @@ fn ask(input: &mut dyn BufRead, out: &mut dyn Write) -> anyhow::Result<Draft> {
         });
         match read {
             Ok(parameters) => draft.parameters = parameters,
-            Err(error) => writeln!(out, "{error}; once more:")?,
+            Err(error) => writeln!(out, "{error:#}; once more:")?,
         }
     }
     if draft.parameters.is_empty() {
@@ -370,7 +370,8 @@ fn words(line: &str) -> anyhow::Result<Vec<Word>> {
 
 /// A parameter as it is written in one line: `rate real 1e-5 1 log default 0.01`.
 fn parameter(line: &str) -> anyhow::Result<StudyParameter> {
-    read_parameter(line).with_context(|| format!("the parameter {line:?}"))
+    read_parameter(line)
+        .map_err(|error| anyhow!("{line:?} does not describe a parameter: {error:#}"))
 }
 
 fn read_parameter(line: &str) -> anyhow::Result<StudyParameter> {
@@ -441,11 +442,15 @@ fn range(kind: &str, words: &[Word]) -> anyhow::Result<Kind> {
     }
     Ok(if kind == "integer" {
         let number = |word: &Word| {
-            word.text.parse::<i64>().with_context(|| format!("{:?} is not an integer", word.text))
+            word.text
+                .parse::<i64>()
+                .ok()
+                .with_context(|| format!("{:?} is not an integer", word.text))
         };
         let step = step.map(|step| {
             step.text
                 .parse::<u64>()
+                .ok()
                 .with_context(|| format!("the step {:?} is not an integer above 0", step.text))
         });
         Kind::Integer {
@@ -456,7 +461,10 @@ fn range(kind: &str, words: &[Word]) -> anyhow::Result<Kind> {
         }
     } else {
         let number = |word: &Word| {
-            word.text.parse::<f64>().with_context(|| format!("{:?} is not a number", word.text))
+            word.text
+                .parse::<f64>()
+                .ok()
+                .with_context(|| format!("{:?} is not a number", word.text))
         };
         let step = step.map(number).transpose()?;
         Kind::Real { low: number(low)?, high: number(high)?, log, step }
@@ -532,7 +540,7 @@ impl Study {
         writeln!(out, "name = {}", quoted(&self.name))?;
         writeln!(
             out,
-            "goal = {:<14} # or \"{}\"",
+            "goal = {:<16} # or \"{}\"",
             quoted(self.goal.name()),
             other(self.goal).name()
         )?;
@@ -564,7 +572,10 @@ impl Study {
         out.push_str(REST);
         writeln!(out, "[budget]\ntrials = {}", self.trials)?;
         out.push_str(END);
-        Ok(())
+        let first = self.space.parameters().first();
+        first.map_or(Ok(()), |first| {
+            writeln!(out, "# {} = {}", key(&first.name), value_text(&some_value(first)))
+        })
     }
 
     fn write_parameters(&self, out: &mut String) -> std::fmt::Result {
@@ -645,7 +656,6 @@ lost_retries = 3
 
 # Points to begin with, beside the defaults; they may leave parameters out.
 # [[start]]
-# rate = 0.1
 ";
 
 fn other(goal: Goal) -> Goal {
@@ -653,6 +663,17 @@ fn other(goal: Goal) -> Goal {
         Goal::Minimize => Goal::Maximize,
         Goal::Maximize => Goal::Minimize,
     }
+}
+
+/// A value that a parameter can have.
+fn some_value(parameter: &StudyParameter) -> Value {
+    let first = |values: &[Value]| values.first().cloned().unwrap_or(Value::Boolean(false));
+    parameter.default.clone().unwrap_or_else(|| match &parameter.kind {
+        Kind::Real { low, .. } => Value::Real(*low),
+        Kind::Integer { low, .. } => Value::Integer(*low),
+        Kind::Ordinal { levels: values } | Kind::Categorical { choices: values } => first(values),
+        Kind::Boolean {} => Value::Boolean(false),
+    })
 }
 
 /// The names between braces; double braces are braces.

@@ -118,7 +118,30 @@ fn wrong_parameters_are_refused() {
         "x categorical 'a b",
     ];
     let all: String = lines.iter().map(|line| refusal(parameter(line)) + "\n").collect();
-    insta::assert_snapshot!(all, @"");
+    insta::assert_snapshot!(all, @r#"
+    "" does not describe a parameter: a name and a type were expected, as in: rate real 0 1
+    "x" does not describe a parameter: a name and a type were expected, as in: rate real 0 1
+    "x float 0 1" does not describe a parameter: "float" is not one of real, integer, categorical, ordinal and boolean
+    "x real" does not describe a parameter: real needs its bounds, as in: x real 1 10
+    "x real 0" does not describe a parameter: real needs its bounds, as in: x real 1 10
+    "x real a 1" does not describe a parameter: "a" is not a number
+    "x real 1 0" does not describe a parameter: parameter "x": low 1 is above high 0; swap them
+    "x real 0 1 lag" does not describe a parameter: "lag" was not expected; log, step NUMBER, default VALUE or if CONDITION may follow the bounds
+    "x real 0 1 step" does not describe a parameter: after step, a number was expected
+    "x real 0 1 log" does not describe a parameter: parameter "x": a log scale needs low above 0, not 0; raise low or set log to false
+    "x real 0 inf" does not describe a parameter: parameter "x": bounds 0 and inf must both be finite numbers
+    "x real 0 1 default 2" does not describe a parameter: parameter "x": 2 is not between 0 and 1
+    "x integer 0.5 1" does not describe a parameter: "0.5" is not an integer
+    "x integer 1 9 step 0" does not describe a parameter: parameter "x": the step is 0; it must be at least 1
+    "x integer 1 9 step -1" does not describe a parameter: the step "-1" is not an integer above 0
+    "x categorical" does not describe a parameter: categorical needs its values, as in: x categorical low mid high
+    "x categorical a a" does not describe a parameter: parameter "x": the choice a occurs twice, as a program would see it; they must all differ
+    "x ordinal 2 1" does not describe a parameter: parameter "x": level 2 is followed by 1; numbers must be in increasing order
+    "x boolean a" does not describe a parameter: boolean needs no values
+    "x boolean default maybe" does not describe a parameter: parameter "x": maybe is not false or true
+    "x boolean if mode ==" does not describe a parameter: the condition `mode ==`: column 8: expected a value or a parameter after ==, found the end
+    "x categorical 'a b" does not describe a parameter: a ' is never closed in "x categorical 'a b"
+    "#);
 }
 
 #[test]
@@ -261,7 +284,25 @@ fn questions_make_a_study() {
         (draft.goal, &draft.result),
         (Goal::Maximize, &ResultRule::Json("loss".to_string()))
     );
-    insta::assert_snapshot!(out, @"");
+    insta::assert_snapshot!(out, @r#"
+    A few questions; an empty answer takes what is in brackets.
+
+    Program to run, with arguments [./program]: 
+    Parameters, one per line, an empty line at the end. For example:
+      rate real 1e-5 1 log default 0.01
+      layers integer 1 8 default 2
+      mode categorical fast slow
+      level ordinal low mid high
+      cache boolean
+      cutoff real 0 1 step 0.25 if mode == "fast"
+    Parameter: Parameter: there is a parameter "x" already; once more:
+    Parameter: "y wrong" does not describe a parameter: "wrong" is not one of real, integer, categorical, ordinal and boolean; once more:
+    Parameter: Parameter: parameter "z": its condition `w`: there is no parameter "w"; once more:
+    Parameter: 
+    Are small or large results sought, minimize or maximize? [minimize]: "up" is neither minimize nor maximize; once more:
+    Are small or large results sought, minimize or maximize? [minimize]: Where is the result: last-number, exit-code, regex:PATTERN or json:KEY? [last-number]: "somewhere" does not tell where the result is; use last-number, exit-code, regex:PATTERN or json:KEY; once more:
+    Where is the result: last-number, exit-code, regex:PATTERN or json:KEY? [last-number]:
+    "#);
     let read = contents_of(&study(draft).text());
     assert_eq!(read.table["goal"].as_str(), Some("maximize"));
     assert_eq!(command(&read), r#"["python","my train.py","--x={x}",["--y={y}"]]"#);
