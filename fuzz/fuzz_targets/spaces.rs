@@ -21,7 +21,8 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         let space = StudySpace::new(imported.parameters, imported.forbidden)
             .expect("what was read makes sense");
         let written = serde_json::to_string(&space).expect("a space can be written");
-        let again: StudySpace = serde_json::from_str(&written).expect("what was written can be read");
+        let again: StudySpace =
+            serde_json::from_str(&written).expect("what was written can be read");
         assert_eq!(again, space);
         let middle = vec![0.5; space.dimension()];
         let point = space.engine().from_uniform(&middle).expect("the middle is a point");

@@ -29,7 +29,6 @@ const EXAMPLES: &str = "Examples:
 enum Command {
     /// Run experiments: problems with known answers, methods, recipes, results and figures.
     Bench(bench::BenchArgs),
-    /// Write a commented study file, from questions, flags or another tool's file.
     Init(init::InitArgs),
 }
 
