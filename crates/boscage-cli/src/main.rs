@@ -5,6 +5,7 @@
 
 mod bench;
 mod draw;
+mod init;
 mod interrupt;
 mod shell;
 mod show;
@@ -39,6 +40,7 @@ Exit codes: 0 done; 1 no result, or some runs failed; 2 usage, data or store err
 enum Command {
     /// Run a program again and again with parameters that get better, or go on with a study.
     Tune(tune::TuneArgs),
+    Init(init::InitArgs),
     /// List studies.
     Studies(study_commands::StudiesArgs),
     /// Show what a study has found and learned.
@@ -66,6 +68,7 @@ enum Command {
 fn main() -> ExitCode {
     let done = match &Arguments::parse().command {
         Command::Tune(args) => tune::run(args),
+        Command::Init(args) => init::run(args),
         Command::Studies(args) => study_commands::studies(args),
         Command::Show(args) => study_commands::show(args),
         Command::Report(args) => study_commands::report(args),

@@ -24,6 +24,7 @@
 //! `not (x > 3)` holds and `x <= 3` does not.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 
 use boscage::Value;
@@ -284,8 +285,9 @@ impl Condition {
     /// The parameters it speaks of, each once.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
+        let mut seen = HashSet::new();
         let mut add = |name| {
-            if !names.contains(&name) {
+            if seen.insert(name) {
                 names.push(name);
             }
         };

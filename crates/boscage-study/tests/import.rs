@@ -1,5 +1,7 @@
 //! Spaces from other tools' files, whole files and what is refused in them.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use boscage::Value;
 use boscage_study::import::{Format, ImportedSpace, MOST_BYTES, read};
 use boscage_study::{Condition, StudySpace};
