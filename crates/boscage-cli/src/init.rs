@@ -514,11 +514,11 @@ impl Study {
         let command = elements(&space, &command, &arguments, &mut notes)?;
         // Regular expressions and keys are checked with a program of no consequence.
         let program = Program {
-            command: vec!["program".to_string(), "{x0}".to_string()],
+            command: vec!["program".into(), "{x0}".into()],
             result: result.clone(),
             ..Program::default()
         };
-        program.validate(&boscage::Space::unit_cube(1)?)?;
+        program.validate(&["x0"])?;
         Ok(Self { name, goal, trials: trials.unwrap_or(100), result, space, command, notes })
     }
 
