@@ -174,7 +174,7 @@ impl StudyParameter {
             };
             if !is_new || !words.insert(value.to_string()) {
                 return Err(self.refused(format!(
-                    "the {what} {value} occurs twice, as a number or as a program would see it; they must all differ"
+                    "the {what} {value} occurs twice, as a program would see it; they must all differ"
                 )));
             }
         }
