@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -60,12 +61,19 @@ fn follow(page: &str) -> usize {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("edges.txt"), "0 1\n1 2\n1 3\n").unwrap();
+    let solver = folder.path().join("solver");
+    std::fs::write(&solver, "#!/bin/sh\nfor word; do echo \"$word\"; done | awk '{ n += length($0) } END { print n }'\n")
+        .unwrap();
+    std::fs::set_permissions(&solver, std::fs::Permissions::from_mode(0o755)).unwrap();
     for block in blocks(&text, "toml") {
         let recipe = block.join("\n");
         if let Some(name) = block.iter().find_map(|line| line.strip_prefix("name = ")) {
             std::fs::write(folder.path().join(format!("{}.toml", name.trim_matches('"'))), recipe)
                 .unwrap();
         }
+    }
+    for block in blocks(&text, "csv") {
+        std::fs::write(folder.path().join("past.csv"), block.join("\n") + "\n").unwrap();
     }
     let mut ran = 0;
     for line in blocks(&text, "sh").concat() {
@@ -103,7 +111,12 @@ fn results() {
 
 #[test]
 fn readme() {
-    assert!(follow("README.md") >= 2);
+    assert!(follow("README.md") >= 6);
+}
+
+#[test]
+fn tune() {
+    assert!(follow("docs/tune.md") >= 10);
 }
 
 #[test]
@@ -120,6 +133,7 @@ fn links_lead_somewhere() {
         "docs/repeat-the-paper.md",
         "docs/methods.md",
         "docs/results.md",
+        "docs/tune.md",
         "docs/paper-map.md",
         "experiments/README.md",
     ] {

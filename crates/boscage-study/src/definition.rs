@@ -293,19 +293,26 @@ impl Definition {
         Ok(())
     }
 
-    /// The points to begin with: the defaults, if there are any, then those of the file. They may be partial.
+    /// The points to begin with: the defaults, if there are any, then those of the file, filled up with defaults. They may
+    /// be partial.
     pub fn start_points(&self) -> Result<Vec<Values>> {
         let defaults: Values =
             self.space.parameters().iter().map(|parameter| parameter.default.clone()).collect();
         let mut points = Vec::new();
         if defaults.iter().any(Option::is_some) {
-            points.push(defaults);
+            points.push(defaults.clone());
         }
         for (number, start) in self.start.iter().enumerate() {
-            let values = self.space.partial_from_json(start).map_err(|error| Error::Study {
+            let given = self.space.partial_from_json(start).map_err(|error| Error::Study {
                 reason: format!("start point {}: {error}", number + 1),
             })?;
-            points.push(values);
+            points.push(
+                given
+                    .into_iter()
+                    .zip(&defaults)
+                    .map(|(value, default)| value.or_else(|| default.clone()))
+                    .collect(),
+            );
         }
         for values in &mut points {
             *values = values
