@@ -38,24 +38,15 @@ Exit codes: 0 done; 1 no result, or some runs failed; 2 usage, data or store err
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a program again and again with parameters that get better, or go on with a study.
     Tune(tune::TuneArgs),
     Init(init::InitArgs),
-    /// List studies.
     Studies(study_commands::StudiesArgs),
-    /// Show what a study has found and learned.
     Show(study_commands::ShowArgs),
-    /// Make a page from a study: history, importances, the learned forest, effects, trials.
     Report(study_commands::ReportArgs),
-    /// Write all trials of a study as a table.
     Export(study_commands::ExportArgs),
-    /// Add results that were found elsewhere to a study.
     Import(study_commands::ImportArgs),
-    /// Put a point into the queue of a study.
     Enqueue(study_commands::EnqueueArgs),
-    /// Ask for the next trial, to be run by a script of your own.
     Ask(study_commands::AskArgs),
-    /// Tell the result of a trial that was asked for.
     Tell(study_commands::TellArgs),
     /// Run experiments: problems with known answers, methods, recipes, results and figures.
     Bench(bench::BenchArgs),

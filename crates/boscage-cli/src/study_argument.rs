@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use boscage_study::{Access, Location, Store, Study, StudyFile};
@@ -75,8 +76,8 @@ impl StudyArgument {
     /// Opens the study to be read.
     pub(crate) fn view(&self) -> anyhow::Result<boscage_study::StudyView> {
         let found = self.find()?;
-        let access = Access { read_only: true, ..Access::default() };
-        let mut store = Store::open(&found.location, &access).with_context(|| self.hint(&found))?;
+        let mut store =
+            Store::open(&found.location, &reading()).with_context(|| self.hint(&found))?;
         Ok(boscage_study::study::view(&mut store, found.name.as_deref())?)
     }
 
@@ -100,9 +101,24 @@ impl StudyArgument {
     }
 }
 
+/// How long a store that is busy or out of reach is waited for.
+const PATIENCE: &str = "BOSCAGE_PATIENCE";
+
 /// Access that says on the error output what it waits for.
 pub(crate) fn access() -> Access {
-    Access { notice: Arc::new(crate::bench::progress::line), ..Access::default() }
+    let seconds = std::env::var(PATIENCE).ok().and_then(|seconds| seconds.parse().ok());
+    let patience = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let usual = Access::default();
+    Access {
+        notice: Arc::new(crate::bench::progress::line),
+        patience: patience.unwrap_or(usual.patience),
+        ..usual
+    }
+}
+
+/// The same for those who only read.
+pub(crate) fn reading() -> Access {
+    Access { read_only: true, ..access() }
 }
 
 /// `name=value` pairs as values of a study.

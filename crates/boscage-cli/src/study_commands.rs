@@ -9,12 +9,12 @@ use anyhow::{Context, bail};
 use boscage_study::explain::Explanation;
 use boscage_study::export::{self, ExportFormat};
 use boscage_study::past_results::{self, PastFormat, PastOptions, PastOutcome};
-use boscage_study::{Access, Asked, Location, Outcome, Store, StudyRow, StudyView, Told, Worker};
+use boscage_study::{Asked, Location, Outcome, Store, StudyRow, StudyView, Told, Worker};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::bench::list::{table, text};
-use crate::study_argument::{StudyArgument, access, assignments};
+use crate::study_argument::{StudyArgument, access, assignments, reading};
 use crate::{show, study_report};
 
 /// List studies.
@@ -46,8 +46,7 @@ pub(crate) fn studies(args: &StudiesArgs) -> anyhow::Result<ExitCode> {
     }
     let mut found: Vec<(String, StudyRow)> = Vec::new();
     for location in &locations {
-        let access = Access { read_only: true, ..Access::default() };
-        let rows = Store::open(location, &access).and_then(|mut store| store.studies());
+        let rows = Store::open(location, &reading()).and_then(|mut store| store.studies());
         match rows {
             Ok(rows) => found.extend(rows.into_iter().map(|row| (location.to_string(), row))),
             // Of many files some may be something else; one that was named must be a store.

@@ -226,7 +226,7 @@ fn queue_and_past_results() {
     assert_eq!(found[3]["state"], "FAIL");
     let best: Json =
         serde_json::from_str(&done(folder, &["show", "study.toml", "--json"])).unwrap();
-    assert_eq!(best["best"]["number"], 2);
+    assert_eq!(best["best"]["trial"], 2);
 }
 
 #[test]
