@@ -562,6 +562,16 @@ impl Database {
 
     fn open_file(&self, path: &Path) -> std::result::Result<rusqlite::Connection, Stop> {
         if self.access.read_only {
+            // Whoever may write also clears away the files that SQLite keeps beside an open store.
+            let writable = OpenFlags::SQLITE_OPEN_READ_WRITE;
+            if let Ok(file) = rusqlite::Connection::open_with_flags(path, writable)
+                && file.is_readonly(rusqlite::MAIN_DB) == Ok(false)
+                && file.query_row("SELECT COUNT(*) FROM sqlite_master", [], |_| Ok(())).is_ok()
+            {
+                file.busy_timeout(BUSY)?;
+                file.execute_batch("PRAGMA query_only = ON")?;
+                return Ok(file);
+            }
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
             let file = rusqlite::Connection::open_with_flags(path, flags)?;
             file.busy_timeout(BUSY)?;
