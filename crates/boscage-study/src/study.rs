@@ -20,6 +20,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::definition::{Definition, Difference, check_name};
 use crate::error::{Error, Result};
+use crate::goal::Goal;
 use crate::parameters::{StudySpace, Values};
 use crate::store::database::Stop;
 use crate::store::{
@@ -115,8 +116,12 @@ impl Study {
         check_name(name)?;
         definition.validate()?;
         let (id, definition, opening) = store.write(|transaction| {
-            let Some(id) = store::study_id(transaction, name)? else {
-                let id = store::make_study(transaction, name, definition.goal)?;
+            let found = store::study_id(transaction, name)?;
+            let made = match found {
+                Some(_) => None,
+                None => store::make_study(transaction, name, definition.goal)?,
+            };
+            if let Some(id) = made {
                 store::set_attribute(
                     transaction,
                     Attribute::StudySystem,
@@ -132,9 +137,18 @@ impl Study {
                     definition.clone(),
                     Opening { is_new: true, ..Opening::default() },
                 ));
+            }
+            let id = match found {
+                Some(id) => Some(id),
+                None => store::study_id(transaction, name)?,
             };
+            let id = id.ok_or_else(|| store::unreadable("the number of the study"))?;
             store::lock_study(transaction, id)?;
             let Some(stored) = store::study_attribute(transaction, id, DEFINITION)? else {
+                let goal = store::goal(transaction, id)?;
+                if goal != Some(definition.goal) {
+                    return Err(Stop::Own(other_goal(name, goal, definition.goal)));
+                }
                 store::set_attribute(
                     transaction,
                     Attribute::StudySystem,
@@ -184,24 +198,6 @@ impl Study {
             store::set_attribute(transaction, Attribute::StudySystem, id, CHANGES, &log)?;
             Ok((id, stored, Opening { changes, ..Opening::default() }))
         })?;
-        if opening.is_adopted {
-            let row = store.find(name)?;
-            if row.as_ref().and_then(|row| row.goal) != Some(definition.goal) {
-                store.write(|transaction| {
-                    store::remove_study_attribute(transaction, id, DEFINITION)
-                })?;
-                let is = match row.and_then(|row| row.goal) {
-                    Some(goal) => format!("its goal is to {}", goal.name()),
-                    None => "it has several objectives".to_string(),
-                };
-                return Err(Error::Study {
-                    reason: format!(
-                        "study {name:?} was made by Optuna, and {is}; this one is to {}. Give the study another name",
-                        definition.goal.name()
-                    ),
-                });
-            }
-        }
         Ok((Self::with(store, id, name, definition)?, opening))
     }
 
@@ -427,9 +423,17 @@ impl Study {
     fn discard(&mut self, place: Option<i64>, reason: &str) -> Result<()> {
         let Some(place) = place else { return Ok(()) };
         let outcome = Outcome::Failed(format!("its values do not fit the study: {reason}"));
+        let study = self.id;
         self.store.write(|transaction| {
-            store::begin(transaction, place)?;
-            store::finish(transaction, place, &outcome)
+            store::lock_study(transaction, study)?;
+            store::lock_trial(transaction, place)?;
+            let found = store::trials(transaction, study, &Selection::These(vec![place]))?;
+            // Otherwise somebody for whom they do fit has begun it.
+            if found.first().is_some_and(|trial| trial.state == State::Waiting) {
+                store::begin(transaction, place)?;
+                store::finish(transaction, place, &outcome)?;
+            }
+            Ok(())
         })
     }
 
@@ -467,6 +471,7 @@ impl Study {
             let study = self.id;
             let is_taken = self.store.write(|transaction| {
                 store::lock_study(transaction, study)?;
+                store::lock_trial(transaction, id)?;
                 let current = store::leases(transaction, study)?.remove(&id);
                 match current {
                     // Given to us by an attempt whose answer was lost.
@@ -598,6 +603,7 @@ impl Study {
             let number = match place {
                 None => store::make_trial(transaction, study, &new)?.1,
                 Some(id) => {
+                    store::lock_trial(transaction, id)?;
                     let found = store::trials(transaction, study, &Selection::These(vec![id]))?;
                     let Some(queued) = found.first().filter(|trial| trial.state == State::Waiting)
                     else {
@@ -787,6 +793,19 @@ fn waiting(space: &StudySpace, values: &Values) -> NewTrial {
         parameters: Vec::new(),
         user: Vec::new(),
         system: vec![(FIXED, Json::Object(space.to_json(values)))],
+    }
+}
+
+fn other_goal(name: &str, is: Option<Goal>, wanted: Goal) -> Error {
+    let is = match is {
+        Some(goal) => format!("its goal is to {}", goal.name()),
+        None => "it has several objectives".to_string(),
+    };
+    Error::Study {
+        reason: format!(
+            "study {name:?} was made by Optuna, and {is}; this one is to {}. Give the study another name",
+            wanted.name()
+        ),
     }
 }
 

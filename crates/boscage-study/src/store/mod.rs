@@ -12,7 +12,8 @@
 //! | trial, system | `boscage:lease` | who runs it, until when, and how often it was begun (see [`Lease`]) |
 //! | trial, system | `boscage:imported` | the file that it came from |
 //! | trial, system | `fixed_params` | values of a trial in the queue; Optuna's own |
-//! | trial, system | `constraints` | if one is positive, the trial is infeasible; Optuna's own |
+//! | trial, system | `constraints` | if one of the list is positive, the trial is infeasible; Optuna's own |
+//! | trial, system | `constraints:NAME` | the same, one by one |
 //! | trial, user | `failure` | why there is no value, or why it was made up |
 
 pub(crate) mod database;
@@ -81,8 +82,12 @@ impl StoredTrial {
     }
 
     pub(crate) fn is_infeasible(&self) -> bool {
-        let constraints = self.system.get(CONSTRAINTS).and_then(Json::as_array);
-        constraints.into_iter().flatten().any(|one| one.as_f64().is_some_and(|value| value > 0.0))
+        let list = self.system.get(CONSTRAINTS).and_then(Json::as_array).into_iter().flatten();
+        let named = self.system.iter().filter(|(key, _)| {
+            key.strip_prefix(CONSTRAINTS).is_some_and(|rest| rest.starts_with(':'))
+        });
+        list.chain(named.map(|(_, value)| value))
+            .any(|value| value.as_f64().is_some_and(|value| value > 0.0) || value == INFINITE)
     }
 }
 
@@ -187,14 +192,6 @@ impl Store {
         })
     }
 
-    /// The study of this name.
-    pub(crate) fn find(&mut self, name: &str) -> Result<Option<StudyRow>> {
-        self.read(|transaction| match study_id(transaction, name)? {
-            Some(id) => study_row(transaction, id, name).map(Some),
-            None => Ok(None),
-        })
-    }
-
     /// The time, by the clock that leases go by.
     pub(crate) fn now(&mut self) -> Result<f64> {
         self.read(now)
@@ -277,6 +274,7 @@ impl Store {
             let Some(trial) = rows.first().and_then(|row| row.first()).and_then(Sql::integer) else {
                 return Err(refused(format!("study {study:?} has no trial {number}; `boscage show` lists its trials")));
             };
+            lock_trial(transaction, trial)?;
             let stored = trials(transaction, id, &Selection::These(vec![trial]))?;
             let Some(stored) = stored.first() else {
                 return Err(refused(format!("trial {number} cannot be read")));
@@ -357,21 +355,29 @@ pub(crate) fn study_id(
     Ok(rows.first().and_then(|row| row.first()).and_then(Sql::integer))
 }
 
-fn study_row(
+/// What is sought in a study; none if there are several objectives.
+pub(crate) fn goal(
     transaction: &mut Transaction<'_>,
     id: i64,
-    name: &str,
-) -> std::result::Result<StudyRow, Stop> {
+) -> std::result::Result<Option<Goal>, Stop> {
     let sql = "SELECT CAST(direction AS TEXT) FROM study_directions WHERE study_id = $1";
     let directions = transaction.query(sql, &[id.into()])?;
-    let goal = match directions.as_slice() {
+    Ok(match directions.as_slice() {
         [one] => match one.first().and_then(Sql::text) {
             Some("MAXIMIZE") => Some(Goal::Maximize),
             Some("MINIMIZE") => Some(Goal::Minimize),
             _ => None,
         },
         _ => None,
-    };
+    })
+}
+
+fn study_row(
+    transaction: &mut Transaction<'_>,
+    id: i64,
+    name: &str,
+) -> std::result::Result<StudyRow, Stop> {
+    let goal = goal(transaction, id)?;
     let sql = "SELECT CAST(state AS TEXT), COUNT(*) FROM trials WHERE study_id = $1 GROUP BY state";
     let mut trials = BTreeMap::new();
     for row in transaction.query(sql, &[id.into()])? {
@@ -400,25 +406,26 @@ fn study_row(
     Ok(StudyRow { name: name.to_string(), goal, trials, best, is_ours, id })
 }
 
-/// Makes a study, and gives its number.
+/// Makes a study, and gives its number; none if somebody else has made it in the meantime.
 pub(crate) fn make_study(
     transaction: &mut Transaction<'_>,
     name: &str,
     goal: Goal,
-) -> std::result::Result<i64, Stop> {
-    let rows = transaction
-        .query("INSERT INTO studies (study_name) VALUES ($1) RETURNING study_id", &[name.into()])?;
-    let id = rows.first().and_then(|row| row.first()).and_then(Sql::integer);
-    let id = id.ok_or_else(|| unreadable("the number of the new study"))?;
+) -> std::result::Result<Option<i64>, Stop> {
+    let sql = "INSERT INTO studies (study_name) VALUES ($1) ON CONFLICT (study_name) DO NOTHING RETURNING study_id";
+    let rows = transaction.query(sql, &[name.into()])?;
+    let Some(id) = rows.first().and_then(|row| row.first()).and_then(Sql::integer) else {
+        return Ok(None);
+    };
     let direction = if goal == Goal::Maximize { "MAXIMIZE" } else { "MINIMIZE" };
     transaction.execute(
         "INSERT INTO study_directions (direction, study_id, objective) VALUES ($1, $2, 0)",
         &[direction.into(), id.into()],
     )?;
-    Ok(id)
+    Ok(Some(id))
 }
 
-fn unreadable(what: &str) -> Stop {
+pub(crate) fn unreadable(what: &str) -> Stop {
     Stop::Own(Error::Study { reason: format!("{what} cannot be read from the store") })
 }
 
@@ -430,6 +437,18 @@ pub(crate) fn lock_study(
     if transaction.is_postgres() {
         transaction
             .query("SELECT study_id FROM studies WHERE study_id = $1 FOR UPDATE", &[id.into()])?;
+    }
+    Ok(())
+}
+
+/// Waits until nobody else begins or ends the trial: Optuna does both without locking the study. The study must be locked.
+pub(crate) fn lock_trial(
+    transaction: &mut Transaction<'_>,
+    id: i64,
+) -> std::result::Result<(), Stop> {
+    if transaction.is_postgres() {
+        transaction
+            .query("SELECT trial_id FROM trials WHERE trial_id = $1 FOR UPDATE", &[id.into()])?;
     }
     Ok(())
 }
@@ -601,7 +620,7 @@ pub(crate) fn trials(
             let [Sql::Integer(id), Sql::Text(key), Sql::Text(json)] = row.as_slice() else {
                 continue;
             };
-            if let (Some(trial), Ok(json)) = (found.get_mut(id), serde_json::from_str(json)) {
+            if let (Some(trial), Some(json)) = (found.get_mut(id), from_python(json)) {
                 let attributes = if is_user { &mut trial.user } else { &mut trial.system };
                 attributes.insert(key.clone(), json);
             }
@@ -610,6 +629,41 @@ pub(crate) fn trials(
     let mut found: Vec<StoredTrial> = found.into_values().collect();
     found.sort_by_key(|trial| trial.number);
     Ok(found)
+}
+
+/// What [`from_python`] makes of the number that is larger than any other.
+const INFINITE: &str = "inf";
+
+/// JSON as Python writes it, where numbers need not be finite: those become text, as in an export.
+fn from_python(text: &str) -> Option<Json> {
+    if let Ok(json) = serde_json::from_str(text) {
+        return Some(json);
+    }
+    let mut plain = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    let mut is_quoted = false;
+    while let Some(next) = rest.chars().next() {
+        let words = [("-Infinity", "\"-inf\""), ("Infinity", "\"inf\""), ("NaN", "\"NaN\"")];
+        let word = words.iter().find(|(word, _)| !is_quoted && rest.starts_with(word));
+        let length = match (word, next) {
+            (Some((word, instead)), _) => {
+                plain += instead;
+                word.len()
+            }
+            // Python escapes everything that is not ASCII, and so a character after this one has one byte.
+            (None, '\\') if rest.is_char_boundary(2) && rest.len() >= 2 => {
+                plain += &rest[..2];
+                2
+            }
+            (None, next) => {
+                is_quoted ^= next == '"';
+                plain.push(next);
+                next.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    serde_json::from_str(&plain).ok()
 }
 
 /// A trial that is to be made.
@@ -778,4 +832,72 @@ pub(crate) fn remove_study_attribute(
 ) -> std::result::Result<(), Stop> {
     let sql = "DELETE FROM study_system_attributes WHERE study_id = $1 AND \"key\" = $2";
     transaction.execute(sql, &[study.into(), key.into()]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_that_are_not_finite_are_read_from_python() {
+        for (text, expected) in [
+            ("Infinity", json!("inf")),
+            ("-Infinity", json!("-inf")),
+            ("[NaN, 1.5, {\"a\": -Infinity}]", json!(["NaN", 1.5, {"a": "-inf"}])),
+            (r#"["NaN", NaN, "a\"NaN", "\\", NaN]"#, json!(["NaN", "NaN", "a\"NaN", "\\", "NaN"])),
+            ("{\"NaN\": Infinity}", json!({"NaN": "inf"})),
+        ] {
+            assert_eq!(from_python(text), Some(expected), "{text}");
+        }
+        for text in ["", "infinity", "NaNa", "[Infinity", "\\", "\"\\ä", "\\ä"] {
+            assert_eq!(from_python(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_positive_constraint_makes_a_trial_infeasible() {
+        let is_infeasible = |system: Json| {
+            let system = system.as_object().unwrap().clone();
+            let trial = StoredTrial {
+                id: 0,
+                number: 0,
+                state: State::Complete,
+                began: None,
+                ended: None,
+                value: None,
+                parameters: Vec::new(),
+                user: Map::new(),
+                system,
+            };
+            trial.is_infeasible()
+        };
+        for system in [
+            json!({}),
+            json!({"constraints": []}),
+            json!({"constraints": [0.0, -1.0]}),
+            json!({"constraints:a": 0.0, "constraints:b": "-inf"}),
+            json!({"constraintsa": 1.0}),
+            json!({"constraints": 1.0}),
+        ] {
+            assert!(!is_infeasible(system.clone()), "{system}");
+        }
+        for system in [
+            json!({"constraints": [0.0, 1.0]}),
+            json!({"constraints:a": 0.0, "constraints:b": 2}),
+            json!({"constraints:a": "inf"}),
+            json!({"constraints": ["inf"]}),
+        ] {
+            assert!(is_infeasible(system.clone()), "{system}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_of_python_is_too_much(text in any::<String>(), words in "[-NaInfty\"\\\\, \\[\\]ä]*") {
+            drop((from_python(&text), from_python(&words)));
+        }
+    }
 }
