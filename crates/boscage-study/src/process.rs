@@ -1,12 +1,25 @@
 //! Runs a program with limits, and ends everything that it started.
 //!
-//! The program leads a process group of its own, so that one signal reaches all its children. A child that leaves the
+//! The program is in a process group of its own, so that one signal reaches all its children. A child that leaves the
 //! group (`setsid`) is out of reach; it can hold nothing up, because the pipes are given up soon after the program's end.
 //!
 //! A group of its own also means that Ctrl-C in a terminal does not reach the program. So the groups that are alive are kept
 //! in one list of this process, for [`kill_running_programs`].
 //!
-//! Cost: three threads a run; with a limit on CPU time or memory, one look through `/proc` in [`LOOK`].
+//! # The guardian
+//!
+//! A process that is killed (`kill -9`, or the system without memory) can end nothing. So each group is led by a guardian: a
+//! shell that reads from a pipe that only this process holds open. When this process is gone, however it went, the guardian
+//! reads the end of the pipe and kills its group, itself included.
+//!
+//! There is no moment without protection: the guardian is there first, and the program enters the guardian's group before its
+//! first instruction. If the guardian has killed the group by then, there is no such group, and the program never begins.
+//!
+//! Signals that ask to end go to the whole group, so the guardian ignores them. Where there is no `/bin/sh`, the program leads
+//! its group itself, and outlives a killed process.
+//!
+//! Cost: three threads a run, and the start of a small shell (about a millisecond); with a limit on CPU time or memory, one
+//! look through `/proc` in [`LOOK`].
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -23,6 +36,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a program may take to end after it was asked to, and how long its pipes may stay open after its end.
 const GRACE: Duration = Duration::from_secs(2);
+/// What the guardian does. Its name and the number of this process come after it, for those who look at the list of processes.
+const GUARDIAN: &str = "trap '' HUP INT QUIT TERM PIPE ALRM USR1 USR2; read -r _; kill -KILL 0";
 /// How much of the end of the standard output is kept.
 pub(crate) const OUTPUT_BYTES: usize = 8 << 20;
 /// How much of the end of the error output is kept.
@@ -112,7 +127,9 @@ fn with_running<T>(work: impl FnOnce(&mut Vec<Pid>) -> T) -> T {
 
 /// A program and its children. It ends with this value, whatever happens.
 struct Group {
-    leader: Child,
+    program: Child,
+    guardian: Option<Child>,
+    /// The number of whoever leads it.
     id: Pid,
     reaped: bool,
 }
@@ -121,10 +138,21 @@ impl Group {
     /// Starts a program. It is in the list from its first moment on.
     fn start(command: &mut Command) -> io::Result<Self> {
         with_running(|groups| {
-            let leader = command.process_group(0).spawn()?;
-            let id = Pid::from_child(&leader);
-            groups.push(id);
-            Ok(Self { leader, id, reaped: false })
+            let mut guardian = guardian().ok();
+            let leader = guardian.as_ref().map(Pid::from_child);
+            match command.process_group(leader.map_or(0, Pid::as_raw_pid)).spawn() {
+                Ok(program) => {
+                    let id = leader.unwrap_or_else(|| Pid::from_child(&program));
+                    groups.push(id);
+                    Ok(Self { program, guardian, id, reaped: false })
+                }
+                Err(error) => {
+                    if let Some(guardian) = &mut guardian {
+                        let _ = guardian.kill().and_then(|()| guardian.wait());
+                    }
+                    Err(error)
+                }
+            }
         })
     }
 
@@ -133,16 +161,43 @@ impl Group {
         let _ = kill_process_group(self.id, signal);
     }
 
-    /// Kills whoever is left, and reaps the leader.
+    /// Kills whoever is left, and reaps the program and its guardian.
     fn end(&mut self) -> io::Result<ExitStatus> {
         if !self.reaped {
             // Only reaping gives the number away, so it comes last.
             self.signal(Signal::KILL);
             with_running(|groups| groups.retain(|&group| group != self.id));
             self.reaped = true;
+            if let Some(guardian) = &mut self.guardian {
+                let _ = guardian.wait();
+            }
         }
-        self.leader.wait()
+        self.program.wait()
     }
+
+    /// The limit that the group is above of now.
+    fn exceeded(&self, limits: Limits) -> Option<Reached> {
+        if limits.cpu.is_none() && limits.memory_bytes.is_none() {
+            return None;
+        }
+        let usage = usage(self.id, self.guardian.as_ref().map(Child::id));
+        if limits.cpu.is_some_and(|limit| usage.cpu > limit) {
+            return Some(Reached::Cpu);
+        }
+        let memory = limits.memory_bytes.is_some_and(|limit| usage.memory_bytes > limit);
+        memory.then_some(Reached::Memory)
+    }
+}
+
+/// Starts a guardian, which leads a group of its own. It has nothing of the program's: no output, no folder, no environment.
+///
+/// Programs are started one at a time, so that none gets hold of another guardian's pipe where pipes are closed to children
+/// only after they were made.
+fn guardian() -> io::Result<Child> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", GUARDIAN, "boscage-guardian", &std::process::id().to_string()]);
+    shell.env_clear().current_dir("/").process_group(0);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
 
 impl Drop for Group {
@@ -156,9 +211,9 @@ pub(crate) fn run(command: &mut Command, limits: Limits) -> io::Result<Ended> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let begin = Instant::now();
     let mut group = Group::start(command)?;
-    let stdout = collect(group.leader.stdout.take(), OUTPUT_BYTES)?;
-    let stderr = collect(group.leader.stderr.take(), ERROR_BYTES)?;
-    let ended = watch(group.id)?;
+    let stdout = collect(group.program.stdout.take(), OUTPUT_BYTES)?;
+    let stderr = collect(group.program.stderr.take(), ERROR_BYTES)?;
+    let ended = watch(Pid::from_child(&group.program))?;
 
     let mut reached = None;
     let mut deadline = limits.wall.and_then(|wall| begin.checked_add(wall));
@@ -185,7 +240,7 @@ pub(crate) fn run(command: &mut Command, limits: Limits) -> io::Result<Ended> {
             }
             continue;
         }
-        reached = if late { Some(Reached::Wall) } else { exceeded(group.id, limits) };
+        reached = if late { Some(Reached::Wall) } else { group.exceeded(limits) };
         if reached.is_some() {
             group.signal(Signal::TERM);
             deadline = Some(Instant::now() + GRACE);
@@ -250,18 +305,6 @@ impl Collector {
     }
 }
 
-/// The limit that the group is above of now.
-fn exceeded(group: Pid, limits: Limits) -> Option<Reached> {
-    if limits.cpu.is_none() && limits.memory_bytes.is_none() {
-        return None;
-    }
-    let usage = usage(group);
-    if limits.cpu.is_some_and(|limit| usage.cpu > limit) {
-        return Some(Reached::Cpu);
-    }
-    limits.memory_bytes.is_some_and(|limit| usage.memory_bytes > limit).then_some(Reached::Memory)
-}
-
 /// What a group uses.
 #[derive(Debug, Default)]
 struct Usage {
@@ -270,13 +313,14 @@ struct Usage {
 }
 
 /// Sums over the members of a group, as Linux lists them in `/proc/NUMBER/stat`. A member's CPU time includes that of
-/// the children it has waited for.
-fn usage(group: Pid) -> Usage {
+/// the children it has waited for. The guardian's share is ours.
+fn usage(group: Pid, guardian: Option<u32>) -> Usage {
+    let guardian = guardian.map(|number| number.to_string());
     let (mut ticks, mut pages) = (0, 0);
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let is_process =
             entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
-        if !is_process {
+        if !is_process || guardian.as_ref().is_some_and(|number| entry.file_name() == **number) {
             continue;
         }
         // Processes may end while we look.
