@@ -4,6 +4,7 @@
     dead_code,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "a test fails by panicking; not every test uses all"
 )]
 
