@@ -323,7 +323,8 @@ fn already_told(stored: &StoredTrial, outcome: &Outcome) -> Result<Told> {
     let same = match outcome {
         Outcome::Value(value) | Outcome::Scored(value, _) => {
             stored.state == State::Complete
-                && stored.value.is_some_and(|told| told.to_bits() == value.to_bits())
+                // SQLite keeps −0 as 0.
+                && stored.value == Some(*value)
         }
         Outcome::Failed(_) => stored.state == State::Failed && !stored.is_infeasible(),
         Outcome::Infeasible(_) => stored.state == State::Failed && stored.is_infeasible(),
