@@ -71,6 +71,17 @@ pub enum Aggregate {
     Worst,
 }
 
+impl Aggregate {
+    /// As it is written in a study file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Aggregate::Mean => "mean",
+            Aggregate::Median => "median",
+            Aggregate::Worst => "worst",
+        }
+    }
+}
+
 /// What becomes of a trial whose program fails.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

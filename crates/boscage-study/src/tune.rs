@@ -460,7 +460,17 @@ impl Evaluating<'_> {
                 }
             }
         }
-        Ok(aggregate(evaluation.aggregate, self.definition.goal, &mut found))
+        let value = aggregate(evaluation.aggregate, self.definition.goal, &mut found);
+        if !value.is_finite() {
+            return Err(Error::Evaluation {
+                reason: format!(
+                    "the {} of {} results is {value}; they are too large",
+                    evaluation.aggregate.name(),
+                    found.len()
+                ),
+            });
+        }
+        Ok(value)
     }
 }
 
