@@ -35,6 +35,8 @@ use crate::store::Location;
 const MOST_BYTES: u64 = 16 << 20;
 /// The most runs of a program in one trial.
 const MOST_RUNS: u64 = 100_000;
+/// The longest that a worker may be silent: a year.
+const MOST_LEASE_SECONDS: f64 = 31_536_000.0;
 /// The version of how a definition is stored.
 const FORMAT: u32 = 1;
 
@@ -282,9 +284,9 @@ impl Definition {
                 workers.jobs
             ));
         }
-        if !(workers.lease_seconds >= 1.0 && workers.lease_seconds.is_finite()) {
+        if !(1.0..=MOST_LEASE_SECONDS).contains(&workers.lease_seconds) {
             return refused(format!(
-                "workers.lease_seconds is {}; it must be at least 1",
+                "workers.lease_seconds is {}; it must be between 1 and {MOST_LEASE_SECONDS}",
                 workers.lease_seconds
             ));
         }
