@@ -254,10 +254,7 @@ impl Definition {
             if self.evaluation.instances.is_empty() && uses_instance {
                 return refused("the command uses {instance}, but evaluation.instances is empty; list the instances".into());
             }
-            if !self.evaluation.instances.is_empty()
-                && !uses_instance
-                && !program.parameters_in_environment
-            {
+            if !self.evaluation.instances.is_empty() && !uses_instance {
                 return refused(
                     "there are instances, but the command does not use {instance}".into(),
                 );
