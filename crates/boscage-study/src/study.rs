@@ -457,8 +457,11 @@ impl Study {
         let now = self.store.now()?;
         let mut lost: Vec<(i64, u64, Option<Values>, Lease)> = Vec::new();
         for (&id, known) in &self.known {
+            // Whoever asks is alive and runs what it holds, even if a machine that slept could not prolong its leases.
+            let is_own = |lease: &Lease| lease.is_watched() && lease.worker == worker.name();
             if known.state == State::Running
-                && let Some(lease) = known.lease.as_ref().filter(|lease| lease.is_over(now))
+                && let Some(lease) =
+                    known.lease.as_ref().filter(|lease| lease.is_over(now) && !is_own(lease))
             {
                 lost.push((id, known.number, known.values.clone(), lease.clone()));
             }
