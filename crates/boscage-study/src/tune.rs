@@ -4,6 +4,7 @@
 //! that no result waits for somebody else's ask. One more thread keeps the leases of all that is running going.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -169,8 +170,17 @@ pub fn tune(
         let mut workers = Vec::new();
         for store in stores {
             let work = move || {
-                if let Err(error) = crew.work(store) {
-                    crew.end_with(Err(error));
+                // The others have to end too if this one panics.
+                let done = catch_unwind(AssertUnwindSafe(|| crew.work(store)));
+                match done {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => crew.end_with(Err(error)),
+                    Err(panic) => {
+                        crew.end_with(Err(Error::Study {
+                            reason: "a worker has panicked; this is a bug of boscage".to_string(),
+                        }));
+                        resume_unwind(panic);
+                    }
                 }
             };
             match std::thread::Builder::new().name("trials".to_string()).spawn_scoped(scope, work) {
@@ -178,11 +188,11 @@ pub fn tune(
                 Err(error) => crew.end_with(Err(thread_error(&error))),
             }
         }
-        for worker in workers {
-            // A panic is passed on by the scope.
-            drop(worker.join());
-        }
+        let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
         drop(done);
+        if let Some(panic) = ends.into_iter().find_map(std::result::Result::err) {
+            resume_unwind(panic);
+        }
     });
     let trials = crew.ended.load(Ordering::SeqCst);
     let end = crew.end.into_inner().unwrap_or_else(PoisonError::into_inner);
