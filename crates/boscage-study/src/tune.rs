@@ -346,10 +346,8 @@ impl Crew<'_> {
             };
             match context.value(trial.number, &trial.values) {
                 Ok(value) => return Outcome::Value(value),
-                Err(error)
-                    if retries < self.definition.failure.retries
-                        && !self.plan.stop.load(Ordering::SeqCst) =>
-                {
+                // Also after an interrupt: the outcome must not depend on when somebody pressed Ctrl-C.
+                Err(error) if retries < self.definition.failure.retries => {
                     retries += 1;
                     (self.events)(&Event::Retried {
                         number: trial.number,
