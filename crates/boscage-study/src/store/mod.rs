@@ -306,11 +306,15 @@ impl Store {
             let sql = "SELECT t.number, t.trial_id, a.value_json FROM trials t JOIN trial_system_attributes a \
                        ON a.trial_id = t.trial_id WHERE t.study_id = $1 AND t.state = 'RUNNING' AND a.\"key\" = $2";
             for row in transaction.query(sql, &[study.into(), LEASE.into()])? {
-                let [Sql::Integer(number), Sql::Integer(trial), Sql::Text(lease)] = row.as_slice() else { continue };
-                let Ok(mut lease) = serde_json::from_str::<Lease>(lease) else { continue };
+                let [Sql::Integer(number), Sql::Integer(trial), Sql::Text(before)] = row.as_slice() else { continue };
+                let Ok(mut lease) = serde_json::from_str::<Lease>(before) else { continue };
                 if held.iter().any(|(held, token)| *held as i64 == *number && *token == lease.token) {
                     lease.until = until;
-                    set_attribute(transaction, Attribute::TrialSystem, *trial, LEASE, &lease)?;
+                    let after = serde_json::to_string(&lease).map_err(|error| unreadable(&format!("a lease ({error})")))?;
+                    // Unless the trial was given to another one since: the study is not locked.
+                    let sql = "UPDATE trial_system_attributes SET value_json = $1 \
+                               WHERE trial_id = $2 AND \"key\" = $3 AND value_json = $4";
+                    transaction.execute(sql, &[after.into(), (*trial).into(), LEASE.into(), before.as_str().into()])?;
                 }
             }
             Ok(())
