@@ -405,9 +405,12 @@ impl Study {
                 Err(Error::Engine(error @ boscage::Error::SpaceExhausted { .. })) => {
                     return Ok(Asked::Exhausted(error.to_string()));
                 }
-                Err(Error::Values { reason } | Error::Parameter { reason, .. })
-                    if place.is_some() =>
-                {
+                // One impossible point must not hold up all that comes after it.
+                Err(
+                    Error::Values { reason }
+                    | Error::Parameter { reason, .. }
+                    | Error::Study { reason },
+                ) if place.is_some() => {
                     self.discard(place, &reason)?;
                     continue;
                 }
@@ -522,7 +525,12 @@ impl Study {
         let mut whole = fixed.clone();
         space.drop_inactive(&mut whole);
         if space.encode(&whole).is_ok() {
-            return Ok(whole);
+            return match space.forbidden_by(&whole) {
+                Some(forbidden) => Err(Error::Values {
+                    reason: format!("the values are forbidden by `{}`", forbidden.text()),
+                }),
+                None => Ok(whole),
+            };
         }
         let mut pending: Vec<Point> = Vec::new();
         let mut running: Vec<&Known> =
