@@ -95,6 +95,8 @@ pub struct Study {
     optimizer: Box<dyn Optimizer>,
     /// By place in the table.
     known: BTreeMap<i64, Known>,
+    /// Trials that were ever given to a worker.
+    given: i64,
     /// The trial whose ask learned the model that the optimizer has.
     model_trial: Option<u64>,
     /// Observations at that time.
@@ -216,6 +218,7 @@ impl Study {
             definition,
             optimizer,
             known: BTreeMap::new(),
+            given: 0,
             model_trial: None,
             learned_at: None,
         })
@@ -279,7 +282,7 @@ impl Study {
             self.known.iter().find(|(_, known)| !known.state.is_finished()).map(|(&id, _)| id);
         let from = open.unwrap_or_else(|| self.known.last_key_value().map_or(0, |(id, _)| id + 1));
         let (known, id, model_trial) = (&self.known, self.id, self.model_trial);
-        let (changed, leases, model) = self.store.read(|transaction| {
+        let (changed, leases, given, model) = self.store.read(|transaction| {
             let mut wanted = Vec::new();
             for (trial, _, state) in store::states(transaction, id, from)? {
                 let is_news = match known.get(&trial) {
@@ -295,6 +298,7 @@ impl Study {
             }
             let changed = store::trials(transaction, id, &Selection::These(wanted))?;
             let leases = store::leases(transaction, id)?;
+            let given = store::given_count(transaction, id)?;
             let at = store::study_attribute(transaction, id, MODEL_TRIAL)?
                 .and_then(|number| number.as_u64());
             let model = match at {
@@ -303,8 +307,9 @@ impl Study {
                 }
                 _ => None,
             };
-            Ok((changed, leases, model))
+            Ok((changed, leases, given, model))
         })?;
+        self.given = given;
         for trial in changed {
             self.take_in(trial)?;
         }
@@ -571,7 +576,8 @@ impl Study {
         })
     }
 
-    /// Stores a new trial, or one of the queue, as this worker's; nothing if somebody else took it out of the queue.
+    /// Stores a new trial, or one of the queue, as this worker's; nothing if somebody else took it out of the queue, or asked
+    /// in between.
     fn give(
         &mut self,
         worker: &Worker,
@@ -593,7 +599,7 @@ impl Study {
             .filter(|model| self.learned_at != Some(model.observations))
             .cloned();
         let lease = worker.lease(self.store.now()? + lease_seconds, 1);
-        let study = self.id;
+        let (study, given_before) = (self.id, self.given);
         let new = NewTrial {
             state: State::Running,
             value: None,
@@ -610,6 +616,10 @@ impl Study {
             if let Some((id, _)) = mine {
                 let found = store::trials(transaction, study, &Selection::These(vec![id]))?;
                 return Ok(found.first().map(|trial| trial.number));
+            }
+            // A lost connection takes the turn to ask with it: somebody else may have got the same point.
+            if store::given_count(transaction, study)? != given_before {
+                return Ok(None);
             }
             let number = match place {
                 None => store::make_trial(transaction, study, &new)?.1,

@@ -412,18 +412,12 @@ pub(crate) struct Database {
     location: Location,
     access: Access,
     connection: Option<Connection>,
-    /// Something that a lost connection takes with it was done in this one.
-    pub(crate) generation: u64,
 }
 
 impl Database {
     pub(crate) fn open(location: &Location, access: &Access) -> Result<Self> {
-        let mut database = Self {
-            location: location.clone(),
-            access: access.clone(),
-            connection: None,
-            generation: 0,
-        };
+        let mut database =
+            Self { location: location.clone(), access: access.clone(), connection: None };
         if let Location::Sqlite(path) = location
             && access.read_only
             && !path.is_file()
@@ -536,10 +530,7 @@ impl Database {
     fn connected(&mut self) -> std::result::Result<&mut Connection, Stop> {
         let made = match self.connection.take() {
             Some(made) => made,
-            None => {
-                self.generation += 1;
-                self.connect()?
-            }
+            None => self.connect()?,
         };
         Ok(self.connection.insert(made))
     }

@@ -535,6 +535,18 @@ pub(crate) fn leases(
     Ok(rows.iter().filter_map(read).collect())
 }
 
+/// How many trials of a study were ever given to a worker of ours.
+pub(crate) fn given_count(
+    transaction: &mut Transaction<'_>,
+    study: i64,
+) -> std::result::Result<i64, Stop> {
+    let sql = "SELECT COUNT(*) FROM trials t JOIN trial_system_attributes a ON a.trial_id = t.trial_id \
+               WHERE t.study_id = $1 AND a.\"key\" = $2";
+    let rows = transaction.query(sql, &[study.into(), LEASE.into()])?;
+    let count = rows.first().and_then(|row| row.first()).and_then(Sql::integer);
+    count.ok_or_else(|| unreadable("the number of trials"))
+}
+
 /// All trials of a study.
 pub(crate) fn all_trials(
     transaction: &mut Transaction<'_>,
