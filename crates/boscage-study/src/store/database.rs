@@ -26,6 +26,8 @@ const BUSY: Duration = Duration::from_secs(20);
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// How long a connection to a server may take.
 const CONNECT: Duration = Duration::from_secs(10);
+/// A silent connection is asked whether it lives: after, how often, and how many times before it counts as lost.
+const ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
 
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -546,7 +548,19 @@ impl Database {
                     config.password(password);
                 }
                 config.connect_timeout(CONNECT).application_name("boscage");
-                Ok(Connection::Postgres(config.connect(NoTls)?))
+                config
+                    .keepalives_idle(ALIVE.0)
+                    .keepalives_interval(ALIVE.1)
+                    .keepalives_retries(ALIVE.2);
+                let mut client = config.connect(NoTls)?;
+                // The server too: who holds a lock on a machine that is gone would hold it for hours.
+                client.batch_execute(&format!(
+                    "SET tcp_keepalives_idle = {}; SET tcp_keepalives_interval = {}; SET tcp_keepalives_count = {}",
+                    ALIVE.0.as_secs(),
+                    ALIVE.1.as_secs(),
+                    ALIVE.2
+                ))?;
+                Ok(Connection::Postgres(client))
             }
         }
     }
