@@ -12,9 +12,9 @@
 //! With a single worker, a study is a function of its definition and the outcomes: outcomes are told in the order of trial
 //! numbers, randomness comes from (seed, trial number), and the model is stored with the ask that learned it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use boscage::{Model, Optimizer, Point, Stream};
+use boscage::{Method, Model, Optimizer, Point, Stream};
 use jiff::civil::DateTime;
 use serde_json::{Map, Value as Json, json};
 
@@ -31,7 +31,7 @@ use crate::trial::{State, Trial};
 use crate::view::StudyView;
 use crate::worker::Worker;
 
-/// How many forbidden points of the optimizer are replaced before points are drawn at random.
+/// How many points of the optimizer that are forbidden or known are replaced before points are drawn at random.
 const FORBIDDEN_ASKS: usize = 8;
 /// How many points are drawn at random before the space counts as forbidden altogether.
 const FORBIDDEN_DRAWS: u64 = 100_000;
@@ -553,21 +553,40 @@ impl Study {
             space.drop_inactive(&mut values);
             Ok(values)
         };
+        // Points that differ only where a condition does not hold are one, which the optimizer does not know.
+        let bits =
+            |point: &Point| point.as_slice().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
+        let may_repeat =
+            fixed.iter().any(Option::is_some) || !avoids_repeats(&self.definition.method);
+        let mut known = HashSet::new();
+        if !may_repeat {
+            known.extend(self.known.values().filter_map(|known| known.point.as_ref()).map(bits));
+        }
+        let is_new = |values: &Values| -> Result<bool> {
+            Ok(may_repeat || !known.contains(&bits(&space.encode(values)?)))
+        };
         for _ in 0..FORBIDDEN_ASKS {
             let point = self.optimizer.ask(&pending, &stream)?;
             let values = complete(&point)?;
-            if space.forbidden_by(&values).is_none() {
+            if space.forbidden_by(&values).is_none() && is_new(&values)? {
                 return Ok(values);
             }
             // Expecting nothing new there, the optimizer goes elsewhere.
             pending.push(point);
         }
         let mut generator = stream.generator(boscage::stream::Purpose::Repeat);
+        let mut are_all_forbidden = true;
         for _ in 0..FORBIDDEN_DRAWS {
             let values = complete(&space.engine().sample(&mut generator))?;
             if space.forbidden_by(&values).is_none() {
-                return Ok(values);
+                if is_new(&values)? {
+                    return Ok(values);
+                }
+                are_all_forbidden = false;
             }
+        }
+        if !are_all_forbidden {
+            return Err(boscage::Error::SpaceExhausted { points: known.len() as u128 }.into());
         }
         Err(Error::Study {
             reason: format!(
@@ -710,7 +729,7 @@ impl Study {
         self.store.write(|transaction| {
             store::lock_study(transaction, study)?;
             let there = store::all_trials(transaction, study)?;
-            let there: std::collections::HashSet<&str> =
+            let there: HashSet<&str> =
                 there.iter().filter_map(|trial| trial.system.get(IMPORTED)?.as_str()).collect();
             let mut count = 0;
             for (parameters, outcome, place) in &trials {
@@ -815,6 +834,12 @@ fn waiting(space: &StudySpace, values: &Values) -> NewTrial {
         user: Vec::new(),
         system: vec![(FIXED, Json::Object(space.to_json(values)))],
     }
+}
+
+/// Whether the method never asks for a point twice.
+fn avoids_repeats(method: &Method) -> bool {
+    let method = serde_json::to_value(method).unwrap_or_default();
+    method.pointer("/settings/repeats").and_then(Json::as_str) == Some("avoid")
 }
 
 fn other_goal(name: &str, is: Option<Goal>, wanted: Goal) -> Error {

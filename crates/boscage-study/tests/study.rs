@@ -320,6 +320,29 @@ fn points_that_are_being_run_are_not_asked_for_again() {
 }
 
 #[test]
+fn points_that_differ_only_where_a_condition_does_not_hold_are_one() {
+    let place = Place::sqlite();
+    // Four points: a1, a2, a3 and b; the other a's are forbidden.
+    let small = definition(
+        "forbidden = ['n > 3']\n[parameters]\nmode = { type = \"categorical\", choices = [\"a\", \"b\"] }\n\
+         n = { type = \"integer\", low = 1, high = 30, condition = 'mode == \"a\"' }\n",
+    );
+    let mut study = open(&place, &small);
+    let mut seen = HashSet::new();
+    for n in 0..4 {
+        let trial = asked(&mut study);
+        assert!(seen.insert(format!("{:?}", trial.values)), "{:?} comes twice", trial.values);
+        if n % 2 == 0 {
+            study.store().tell("s", trial.number, &Outcome::Value(1.0), None).unwrap();
+        }
+    }
+    match study.ask(&Worker::this_process(), 60.0, None).unwrap() {
+        Asked::Exhausted(reason) => assert!(reason.contains("all 4 points"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn two_processes_share_trials_and_the_model() {
     for place in Place::all() {
         let definition = mixed("tree");
