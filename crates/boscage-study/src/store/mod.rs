@@ -439,9 +439,13 @@ pub(crate) fn lock_study(
     transaction: &mut Transaction<'_>,
     id: i64,
 ) -> std::result::Result<(), Stop> {
-    if transaction.is_postgres() {
-        transaction
-            .query("SELECT study_id FROM studies WHERE study_id = $1 FOR UPDATE", &[id.into()])?;
+    let sql = match transaction.is_postgres() {
+        true => "SELECT study_id FROM studies WHERE study_id = $1 FOR UPDATE",
+        false => "SELECT study_id FROM studies WHERE study_id = $1",
+    };
+    if transaction.query(sql, &[id.into()])?.is_empty() {
+        let reason = "the study is no longer in its store; somebody has deleted it";
+        return Err(Stop::Own(Error::Study { reason: reason.to_string() }));
     }
     Ok(())
 }
