@@ -499,6 +499,8 @@ impl Study {
                     store::finish(transaction, id, &Outcome::Failed(reason))?;
                     return Ok(false);
                 }
+                // How long it took is counted from now.
+                store::begin(transaction, id)?;
                 store::set_attribute(transaction, Attribute::TrialSystem, id, LEASE, &lease)?;
                 Ok(true)
             })?;

@@ -749,7 +749,7 @@ pub(crate) fn set_parameters(
     )
 }
 
-/// Begins a trial that was in the queue.
+/// Begins a trial that was in the queue, or whose worker was lost.
 pub(crate) fn begin(
     transaction: &mut Transaction<'_>,
     trial: i64,
