@@ -122,7 +122,7 @@ impl StudyParameter {
                          positive"
                     )));
                 }
-                let steps = ((high - low) / step + 1e-8).floor();
+                let steps = steps(low, high, step);
                 if steps >= MOST_STEPS {
                     return Err(self.refused(format!(
                         "the step {step} makes more than {MOST_STEPS} levels; use a larger one"
@@ -296,7 +296,12 @@ impl StudyParameter {
     fn distribution(&self) -> Json {
         let (name, attributes) = match &self.kind {
             Kind::Real { low, high, log, step } => {
-                ("FloatDistribution", json!({"step": step, "low": low, "high": high, "log": log}))
+                // Optuna wants the largest value itself.
+                let last = match step {
+                    Some(step) => stepped(*low, *step, steps(*low, *high, *step) as u32),
+                    None => *high,
+                };
+                ("FloatDistribution", json!({"step": step, "low": low, "high": last, "log": log}))
             }
             Kind::Integer { low, high, step, log } => {
                 // Optuna wants the largest value itself.
@@ -310,6 +315,11 @@ impl StudyParameter {
         };
         json!({"name": name, "attributes": attributes})
     }
+}
+
+/// How many steps there are from `low` to `high`, or just short of it.
+fn steps(low: f64, high: f64, step: f64) -> f64 {
+    ((high - low) / step + 1e-8).floor()
 }
 
 /// `low + k · step`, with the digits that `low` and `step` are written with: 0.1 + 2 · 0.1 is 0.3.
