@@ -24,7 +24,7 @@ use crate::goal::Goal;
 use crate::parameters::{StudySpace, Values};
 use crate::store::database::Stop;
 use crate::store::{
-    self, Attribute, CHANGES, DEFINITION, FAILURE, FIXED, IMPORTED, LEASE, Lease, MODEL,
+    self, Attribute, CHANGES, DEFINITION, ENQUEUED, FAILURE, FIXED, IMPORTED, LEASE, Lease, MODEL,
     MODEL_TRIAL, NewTrial, Outcome, Selection, Store, StoredTrial,
 };
 use crate::trial::{State, Trial};
@@ -697,10 +697,16 @@ impl Study {
                 reason: format!("the values are forbidden by `{}`", forbidden.text()),
             });
         }
-        let (study, new) = (self.id, waiting(space, values));
+        let (study, mut new) = (self.id, waiting(space, values));
+        let token = Worker::this_process().lease(0.0, 0).token;
+        new.system.push((ENQUEUED, json!(token)));
         self.store.write(|transaction| {
             store::lock_study(transaction, study)?;
-            Ok(store::make_trial(transaction, study, &new)?.1)
+            // Stored already, by an attempt whose answer was lost.
+            match store::enqueued(transaction, study, &token)? {
+                Some(number) => Ok(number),
+                None => Ok(store::make_trial(transaction, study, &new)?.1),
+            }
         })
     }
 

@@ -10,6 +10,7 @@
 //! | study, system | `boscage:model_trial` | the number of the trial whose ask learned it |
 //! | study, system | `boscage:changes` | when the definition was changed, and how |
 //! | trial, system | `boscage:lease` | who runs it, until when, and how often it was begun (see [`Lease`]) |
+//! | trial, system | `boscage:enqueued` | different for each `boscage enqueue` |
 //! | trial, system | `boscage:imported` | the file that it came from |
 //! | trial, system | `fixed_params` | values of a trial in the queue; Optuna's own |
 //! | trial, system | `constraints` | if one of the list is positive, the trial is infeasible; Optuna's own |
@@ -38,6 +39,7 @@ pub(crate) const MODEL: &str = "boscage:model";
 pub(crate) const MODEL_TRIAL: &str = "boscage:model_trial";
 pub(crate) const CHANGES: &str = "boscage:changes";
 pub(crate) const LEASE: &str = "boscage:lease";
+pub(crate) const ENQUEUED: &str = "boscage:enqueued";
 pub(crate) const IMPORTED: &str = "boscage:imported";
 pub(crate) const FIXED: &str = "fixed_params";
 pub(crate) const CONSTRAINTS: &str = "constraints";
@@ -549,6 +551,20 @@ pub(crate) fn given_count(
     let rows = transaction.query(sql, &[study.into(), LEASE.into()])?;
     let count = rows.first().and_then(|row| row.first()).and_then(Sql::integer);
     count.ok_or_else(|| unreadable("the number of trials"))
+}
+
+/// The number of the trial that was put into the queue under this token.
+pub(crate) fn enqueued(
+    transaction: &mut Transaction<'_>,
+    study: i64,
+    token: &str,
+) -> std::result::Result<Option<u64>, Stop> {
+    let sql = "SELECT t.number FROM trials t JOIN trial_system_attributes a ON a.trial_id = t.trial_id \
+               WHERE t.study_id = $1 AND a.\"key\" = $2 AND a.value_json = $3";
+    let token = Json::from(token).to_string();
+    let rows = transaction.query(sql, &[study.into(), ENQUEUED.into(), token.into()])?;
+    let number = rows.first().and_then(|row| row.first()).and_then(Sql::integer);
+    Ok(number.map(|number| number as u64))
 }
 
 /// All trials of a study.
