@@ -136,9 +136,12 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
         (false, Some(path)) => Some(path.clone()),
         (false, None) => Some(Path::new(argument.text()).with_extension("html")),
     };
-    if let Some(path) = &report {
-        write_report(&view, explanation.as_ref(), path)?;
-    }
+    let written = match &report {
+        Some(path) => write_report(&view, explanation.as_ref(), path),
+        None => Ok(()),
+    };
+    // What was found is said even if the page cannot be written.
+    let report = report.filter(|_| written.is_ok());
     progress.finished(&finish, &view, report.as_deref())?;
     if !args.json {
         let out = &mut std::io::stdout().lock();
@@ -148,6 +151,7 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
             writeln!(out, "report: {}", path.display())?;
         }
     }
+    written?;
     Ok(match (&finish.reason, view.best()) {
         (StopReason::Interrupted, _) => ExitCode::from(STOPPED),
         (_, Some(_)) => ExitCode::SUCCESS,
