@@ -98,7 +98,7 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
         );
     };
     if args.check {
-        return check(&file);
+        return check(&file, &name, &found.location.to_string(), argument.text());
     }
     let planned = Budget {
         trials: args.trials.or(file.definition.budget.trials),
@@ -165,7 +165,7 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
 }
 
 /// Runs one trial without storing it.
-fn check(file: &StudyFile) -> anyhow::Result<ExitCode> {
+fn check(file: &StudyFile, name: &str, place: &str, argument: &str) -> anyhow::Result<ExitCode> {
     end_at_first_interrupt()?;
     let definition = &file.definition;
     let Some(program) = &definition.program else {
@@ -176,17 +176,16 @@ fn check(file: &StudyFile) -> anyhow::Result<ExitCode> {
         &boscage_study::Location::Sqlite(folder.path().join("check.db")),
         &boscage_study::Access::default(),
     )?;
-    let (mut study, _) = Study::open(store, &file.name, definition.clone(), false)?;
+    let (mut study, _) = Study::open(store, name, definition.clone(), false)?;
     let values = study.rehearse()?;
     let out = &mut std::io::stdout().lock();
     writeln!(
         out,
-        "study {}: {} parameters, {}",
-        file.name,
+        "study {name}: {} parameters, {}",
         definition.space.dimension(),
         definition.goal.name()
     )?;
-    writeln!(out, "store: {}", file.storage)?;
+    writeln!(out, "store: {place}")?;
     writeln!(out, "values:\n{}", listed(definition, &values))?;
     let begin = std::time::Instant::now();
     let found = Evaluating { definition, program, folder: &file.folder }.value(0, &values);
@@ -194,7 +193,7 @@ fn check(file: &StudyFile) -> anyhow::Result<ExitCode> {
     match found {
         Ok(value) => {
             writeln!(out, "result: {value:?} after {seconds}; nothing was stored")?;
-            writeln!(out, "the study can begin: boscage tune")?;
+            writeln!(out, "the study can begin: boscage tune {argument}")?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {
