@@ -1,5 +1,6 @@
 //! The study that a command is about: a study file, or a store.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +53,7 @@ impl StudyArgument {
         let path = Path::new(&self.study);
         let storage = self.storage.as_deref().filter(|storage| !storage.is_empty());
         let storage = storage.map(Location::parse).transpose()?;
-        if path.extension().is_some_and(|ending| ending == "toml") {
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml")) {
             let file = StudyFile::read(path)?;
             let location = storage.unwrap_or_else(|| file.storage.clone());
             let name = self.name.clone().unwrap_or_else(|| file.name.clone());
@@ -66,6 +67,12 @@ impl StudyArgument {
             if !path.exists() {
                 bail!(
                     "there is no file {}; give a study file (NAME.toml) or a store (NAME.db), or begin one with `boscage init`",
+                    self.study
+                );
+            }
+            if !is_store(path) {
+                bail!(
+                    "{} is no store; give a study file (its name must end in .toml) or a store (NAME.db)",
                     self.study
                 );
             }
@@ -99,6 +106,15 @@ impl StudyArgument {
             (_, name) => Study::load(store, name.as_deref())?,
         })
     }
+}
+
+/// Whether a file may be a SQLite database, by how it begins. One that cannot be read may be.
+fn is_store(path: &Path) -> bool {
+    const BEGINNING: &[u8] = b"SQLite format 3\0";
+    let mut found = Vec::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(BEGINNING.len() as u64).read_to_end(&mut found));
+    read.is_err() || found.is_empty() || found == BEGINNING
 }
 
 /// How long a store that is busy or out of reach is waited for.
