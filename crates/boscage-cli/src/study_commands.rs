@@ -441,6 +441,14 @@ pub(crate) fn tell(args: &TellArgs) -> anyhow::Result<ExitCode> {
         _ => bail!("give a value, or --failed with a reason"),
     };
     let found = args.study.find()?;
+    if let Location::Sqlite(path) = &found.location
+        && !path.exists()
+    {
+        bail!(
+            "there is no store {}; `boscage ask` begins a study and gives its first trial",
+            path.display()
+        );
+    }
     let mut store = Store::open(&found.location, &access())?;
     let name = match found.name {
         Some(name) => name,
