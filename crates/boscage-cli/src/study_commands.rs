@@ -88,7 +88,7 @@ pub(crate) fn studies(args: &StudiesArgs) -> anyhow::Result<ExitCode> {
             row.name.clone(),
             row.goal.map_or("several objectives", |goal| goal.name()).to_string(),
             trials,
-            row.best.map_or("–".to_string(), |best| format!("{best:.6}")),
+            row.best.map_or("–".to_string(), show::number),
             store.clone(),
         ]
     });

@@ -15,6 +15,7 @@ use serde_json::{Value as Json, json};
 
 use crate::bench::progress::{duration, line};
 use crate::interrupt::Screen;
+use crate::show::number as shown;
 
 /// How many learned interactions a bar names.
 const INTERACTIONS: usize = 3;
@@ -190,13 +191,15 @@ impl TuneProgress {
         let took = duration(seconds);
         let standing = match best {
             Some(_) if is_best => ", the best so far".to_string(),
-            Some((of, value)) => format!(", best {value:.6} of trial {of}"),
+            Some((of, value)) => format!(", best {} of trial {of}", shown(value)),
             None => String::new(),
         };
         let text = match outcome {
-            Outcome::Value(value) => format!("trial {number}: {value:.6} after {took}{standing}"),
+            Outcome::Value(value) => {
+                format!("trial {number}: {} after {took}{standing}", shown(*value))
+            }
             Outcome::Scored(value, reason) => {
-                format!("trial {number}: counts as {value:.6}: {reason}")
+                format!("trial {number}: counts as {}: {reason}", shown(*value))
             }
             Outcome::Failed(reason) => format!("trial {number}: failed after {took}: {reason}"),
             Outcome::Infeasible(reason) => format!("trial {number}: infeasible: {reason}"),
@@ -211,7 +214,7 @@ impl TuneProgress {
     fn standing(&self, state: &State) -> String {
         let mut text = String::new();
         if let Some((number, value)) = state.best {
-            text += &format!(", best {value:.6} (trial {number})");
+            text += &format!(", best {} (trial {number})", shown(value));
         }
         if let Some(left) = self.time_left(state) {
             text += &format!(", {} left", duration(left));
