@@ -867,7 +867,7 @@ fn changed(name: &str, changes: &[Difference], is_possible: bool) -> Error {
     let differences = changes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let advice = match is_possible {
         true => {
-            "Run again with --allow-changes to go on with the study as it is now, or undo the changes."
+            "Run `boscage tune` with --allow-changes to go on with the study as it is now, or undo the changes."
         }
         false => {
             "The study cannot go on with all of this: undo what is marked, or give the study another name."
