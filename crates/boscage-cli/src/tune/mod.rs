@@ -100,6 +100,11 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
     if args.check {
         return check(&file, &name, &found.location.to_string(), argument.text());
     }
+    if file.definition.program.is_none() {
+        bail!(
+            "the study has no [program]; add one to the study file, or use `boscage ask` and `boscage tell`"
+        );
+    }
     let planned = Budget {
         trials: args.trials.or(file.definition.budget.trials),
         seconds: args.seconds.or(file.definition.budget.seconds),
