@@ -89,11 +89,11 @@ impl StudyArgument {
     }
 
     fn hint(&self, found: &Found) -> String {
-        match found.file {
-            Some(_) => {
+        match (&found.file, &found.location) {
+            (Some(_), Location::Sqlite(path)) if !path.exists() => {
                 format!("the study of {} has not begun; `boscage tune {0}` begins it", self.study)
             }
-            None => "the store cannot be read".to_string(),
+            _ => "the store cannot be read".to_string(),
         }
     }
 
