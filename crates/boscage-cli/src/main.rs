@@ -14,6 +14,7 @@ mod study_commands;
 mod study_report;
 mod tune;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -56,8 +57,20 @@ enum Command {
     Man(shell::ManArgs),
 }
 
+/// A negative number with a negative exponent, `-1.5e-3`, without one: clap would take it for options.
+fn plain_number(argument: OsString) -> OsString {
+    let number =
+        argument.to_str().filter(|text| text.starts_with('-') && text.contains(['e', 'E']));
+    match number.and_then(|text| text.parse::<f64>().ok()) {
+        // All digits that are needed to read the same number, and no exponent.
+        Some(number) if number.is_finite() => number.to_string().into(),
+        _ => argument,
+    }
+}
+
 fn main() -> ExitCode {
-    let done = match &Arguments::parse().command {
+    let arguments = std::env::args_os().map(plain_number);
+    let done = match &Arguments::parse_from(arguments).command {
         Command::Tune(args) => tune::run(args),
         Command::Init(args) => init::run(args),
         Command::Studies(args) => study_commands::studies(args),
@@ -97,4 +110,31 @@ fn main() -> ExitCode {
         let _ = writeln!(std::io::stderr(), "{message}");
         ExitCode::from(2)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_exponents_are_no_options() {
+        for (given, plain) in [
+            ("-1.5e-3", "-0.0015"),
+            ("-2E5", "-200000"),
+            ("1e-3", "1e-3"),
+            ("-v", "-v"),
+            ("-e", "-e"),
+            ("-inf", "-inf"),
+            ("--seed", "--seed"),
+            ("-1e999", "-1e999"),
+        ] {
+            assert_eq!(plain_number(given.into()), plain);
+        }
+        for number in [-5e-324, -1.2345678901234567e-200, -f64::MIN_POSITIVE] {
+            let plain = plain_number(format!("{number:e}").into());
+            let plain = plain.to_str().unwrap();
+            assert!(!plain.contains('e'));
+            assert_eq!(plain.parse(), Ok(number));
+        }
+    }
 }

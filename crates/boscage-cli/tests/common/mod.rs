@@ -57,7 +57,9 @@ impl TestStore {
         let mut client = Client::connect(&server, NoTls)
             .expect("BOSCAGE_TEST_POSTGRES is the address of a server");
         client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
-        Some(Self { folder, url: address.clone(), address, database: Some((server, name)) })
+        // SQLAlchemy has changed its mind about which driver is meant if none is named.
+        let url = address.replace("postgresql://", "postgresql+psycopg2://");
+        Some(Self { folder, address, url, database: Some((server, name)) })
     }
 
     /// A folder for whatever the test needs.

@@ -18,7 +18,7 @@ def sqlite_connection(url):
 def postgres_connection(url):
     import psycopg2
 
-    return psycopg2.connect(url)
+    return psycopg2.connect(url.replace("+psycopg2", ""))
 
 
 def query(connection, sql, *values):
