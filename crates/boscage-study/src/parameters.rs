@@ -22,6 +22,8 @@ pub type Values = Vec<Option<Value>>;
 
 /// The largest integer up to which all integers are numbers of 64 bits, which is how stores keep them.
 const MOST_EXACT: i64 = 1 << 53;
+/// The most characters of a name, as stores keep them.
+const MOST_CHARACTERS: usize = 512;
 /// The most levels of a real parameter with a step.
 const MOST_STEPS: f64 = 65_536.0;
 
@@ -401,6 +403,13 @@ impl StudySpace {
         let engine =
             Space::new(parameters.iter().map(StudyParameter::engine).collect::<Result<_>>()?)?;
         for parameter in &parameters {
+            if parameter.name.chars().count() > MOST_CHARACTERS {
+                return Err(parameter
+                    .refused(format!("its name is longer than {MOST_CHARACTERS} characters")));
+            }
+            if parameter.name.contains(char::is_control) {
+                return Err(parameter.refused("its name has control characters; remove them"));
+            }
             if let Some(default) = &parameter.default {
                 parameter.to_engine(default).map_err(|error| match error {
                     Error::Parameter { name, reason } => {

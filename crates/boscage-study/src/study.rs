@@ -12,7 +12,7 @@
 //! With a single worker, a study is a function of its definition and the outcomes: outcomes are told in the order of trial
 //! numbers, randomness comes from (seed, trial number), and the model is stored with the ask that learned it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use boscage::{Method, Model, Optimizer, Point, Stream};
 use jiff::civil::DateTime;
@@ -710,8 +710,8 @@ impl Study {
         })
     }
 
-    /// Adds trials that were run elsewhere: values, outcome, and where each comes from. What is there already from the same
-    /// place is passed over; the number of new ones is given.
+    /// Adds trials that were run elsewhere: values, outcome, and where each comes from. A result that was imported before is
+    /// passed over, wherever it comes from: files are moved, and lines are added to them. The number of new ones is given.
     pub fn import(&mut self, results: &[(Values, Outcome, String)]) -> Result<u64> {
         let space = &self.definition.space;
         let mut trials = Vec::with_capacity(results.len());
@@ -736,12 +736,28 @@ impl Study {
         let study = self.id;
         self.store.write(|transaction| {
             store::lock_study(transaction, study)?;
-            let there = store::all_trials(transaction, study)?;
-            let there: HashSet<&str> =
-                there.iter().filter_map(|trial| trial.system.get(IMPORTED)?.as_str()).collect();
+            let mut there: HashMap<String, usize> = HashMap::new();
+            for trial in store::all_trials(transaction, study)? {
+                if trial.system.contains_key(IMPORTED)
+                    && let Some(values) = values_of(space, &trial)
+                {
+                    *there.entry(essence(space, &values, trial.state, trial.value)).or_default() +=
+                        1;
+                }
+            }
             let mut count = 0;
-            for (parameters, outcome, place) in &trials {
-                if there.contains(place.as_str()) {
+            for ((parameters, outcome, place), (values, ..)) in trials.iter().zip(results) {
+                let (state, value) = match outcome {
+                    Outcome::Value(value) | Outcome::Scored(value, _) => {
+                        (State::Complete, Some(*value))
+                    }
+                    Outcome::Failed(_) | Outcome::Infeasible(_) => (State::Failed, None),
+                    Outcome::Pruned(_) => (State::Pruned, None),
+                };
+                if let Some(left) = there.get_mut(&essence(space, values, state, value))
+                    && *left > 0
+                {
+                    *left -= 1;
                     continue;
                 }
                 let new = NewTrial {
@@ -842,6 +858,17 @@ fn waiting(space: &StudySpace, values: &Values) -> NewTrial {
         user: Vec::new(),
         system: vec![(FIXED, Json::Object(space.to_json(values)))],
     }
+}
+
+/// What makes two results of the same state one.
+fn essence(space: &StudySpace, values: &Values, state: State, value: Option<f64>) -> String {
+    let named = space.parameters().iter().zip(values);
+    let mut values: Values = named
+        .map(|(parameter, value)| value.clone().and_then(|value| parameter.checked(value).ok()))
+        .collect();
+    space.drop_inactive(&mut values);
+    // SQLite keeps −0 as 0.
+    format!("{state:?} {:?} {values:?}", value.map(|value| value + 0.0))
 }
 
 /// Whether the method never asks for a point twice.

@@ -421,7 +421,13 @@ fn no_more_trials_than_wanted_are_given() {
         assert_eq!(study.ask(&here, 60.0, Some(3)).unwrap(), Asked::Enough { others_run: false });
         let past = (asked(&mut study).values, Outcome::Value(3.0), "file:1".to_string());
         assert_eq!(study.import(std::slice::from_ref(&past)).unwrap(), 1);
-        assert_eq!(study.import(&[past]).unwrap(), 0);
+        // It is known by what it is, not by where it stands.
+        let mut moved = past.clone();
+        moved.2 = "elsewhere.csv, line 7".to_string();
+        assert_eq!(study.import(&[past.clone(), moved.clone()]).unwrap(), 1);
+        assert_eq!(study.import(&[moved.clone(), moved.clone()]).unwrap(), 0);
+        moved.1 = Outcome::Value(77.0);
+        assert_eq!(study.import(&[past, moved]).unwrap(), 1);
         study.look().unwrap();
         // Imported trials are not counted, but learned from.
         assert_eq!(study.begun(), 4);
