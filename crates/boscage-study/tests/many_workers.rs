@@ -20,22 +20,23 @@ use common::{Keeper, Running, TestStore};
 const WORK: &str = "BOSCAGE_TEST_WORK";
 const NAME: &str = "many";
 
-/// Few enough points that workers who do not know of each other would meet.
+/// With this method a point depends on the seed and the number of the trial alone: if two who ask took themselves for the same
+/// trial, they would get the same point.
 fn definition() -> Definition {
-    let integer =
-        |name| StudyParameter::new(name, Kind::Integer { low: 0, high: 99, step: 1, log: false });
-    let space = StudySpace::new(vec![integer("x"), integer("y")], Vec::new()).unwrap();
+    let real = |name| {
+        StudyParameter::new(name, Kind::Real { low: 0.0, high: 100.0, step: None, log: false })
+    };
+    let space = StudySpace::new(vec![real("x"), real("y")], Vec::new()).unwrap();
     let mut definition = Definition::new(space).unwrap();
     definition.choice = MethodChoice { name: "random".to_string(), settings: Default::default() };
     definition.method = definition.choice.resolve().unwrap();
     definition
 }
 
-/// Different for each point.
 fn objective(values: &[Option<Value>]) -> f64 {
     std::thread::sleep(Duration::from_millis(1));
     let number = |d: usize| values[d].as_ref().unwrap().as_f64().unwrap();
-    number(0) + number(1) / 128.0
+    number(0) + number(1) / 100.0
 }
 
 /// Runs so many trials, and gives what it has told.

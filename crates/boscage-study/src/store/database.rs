@@ -7,6 +7,7 @@
 //! A transaction is tried again if the database was busy, out of space or out of reach for a while: so what is done in
 //! it must be right the second time too, even if the first time was not in vain.
 
+use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,13 +16,15 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use postgres::error::SqlState;
 use postgres::types::{Format, FromSql, IsNull, ToSql, Type};
-use postgres::{Client, NoTls};
+use postgres::{Client, NoTls, Statement};
 use rusqlite::{ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, Result};
 
 /// How long a busy SQLite file is waited for at a time.
 const BUSY: Duration = Duration::from_secs(20);
+/// The most statements that a connection keeps ready.
+const MOST_PREPARED: usize = 100;
 /// How long is waited between two attempts: first, and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// How long a connection to a server may take.
@@ -406,7 +409,26 @@ fn postgres_reason(error: &postgres::Error) -> String {
 
 enum Connection {
     Sqlite(rusqlite::Connection),
-    Postgres(Client),
+    Postgres(Session),
+}
+
+/// A session with a server, and the statements that it has prepared, by their text.
+struct Session {
+    client: Client,
+    prepared: HashMap<String, Statement>,
+}
+
+impl Session {
+    fn prepare(&mut self, sql: &str) -> std::result::Result<Statement, postgres::Error> {
+        if let Some(statement) = self.prepared.get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql)?;
+        if self.prepared.len() < MOST_PREPARED {
+            self.prepared.insert(sql.to_string(), statement.clone());
+        }
+        Ok(statement)
+    }
 }
 
 /// A connection, made anew when it is lost.
@@ -560,7 +582,7 @@ impl Database {
                     ALIVE.1.as_secs(),
                     ALIVE.2
                 ))?;
-                Ok(Connection::Postgres(client))
+                Ok(Connection::Postgres(Session { client, prepared: HashMap::new() }))
             }
         }
     }
@@ -609,6 +631,7 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let file = rusqlite::Connection::open_with_flags(path, flags)?;
         file.busy_timeout(BUSY)?;
+        file.set_prepared_statement_cache_capacity(MOST_PREPARED);
         // Readers and a writer do not wait for each other; a commit is on the disk when it returns.
         file.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         file.execute_batch("PRAGMA synchronous = FULL")?;
@@ -630,7 +653,7 @@ impl Transaction<'_> {
     pub(crate) fn batch(&mut self, sql: &str) -> std::result::Result<(), Stop> {
         match self.connection {
             Connection::Sqlite(file) => Ok(file.execute_batch(sql)?),
-            Connection::Postgres(client) => Ok(client.batch_execute(sql)?),
+            Connection::Postgres(session) => Ok(session.client.batch_execute(sql)?),
         }
     }
 
@@ -641,7 +664,10 @@ impl Transaction<'_> {
                 let mut statement = file.prepare_cached(&sql.replace('$', "?"))?;
                 Ok(statement.execute(rusqlite::params_from_iter(values))? as u64)
             }
-            Connection::Postgres(client) => Ok(client.execute(sql, &references(values))?),
+            Connection::Postgres(session) => {
+                let statement = session.prepare(sql)?;
+                Ok(session.client.execute(&statement, &references(values))?)
+            }
         }
     }
 
@@ -688,8 +714,9 @@ impl Transaction<'_> {
                 })?;
                 Ok(rows.collect::<rusqlite::Result<_>>()?)
             }
-            Connection::Postgres(client) => {
-                let rows = client.query(sql, &references(values))?;
+            Connection::Postgres(session) => {
+                let statement = session.prepare(sql)?;
+                let rows = session.client.query(&statement, &references(values))?;
                 rows.iter()
                     .map(|row| (0..row.len()).map(|column| Ok(row.try_get(column)?)).collect())
                     .collect()

@@ -497,12 +497,14 @@ impl Selection {
         Selection::From(0)
     }
 
-    fn condition(&self) -> String {
+    /// As a condition on `t`, and the values in it, of which the first is `$2`.
+    fn condition(&self) -> (String, Vec<Sql>) {
         match self {
-            Selection::From(first) => format!("t.trial_id >= {first}"),
+            Selection::From(first) => ("t.trial_id >= $2".to_string(), vec![(*first).into()]),
             Selection::These(ids) => {
-                let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-                format!("t.trial_id IN ({})", ids.join(", "))
+                let places: Vec<String> = (2..ids.len() + 2).map(|k| format!("${k}")).collect();
+                let condition = format!("t.trial_id IN ({})", places.join(", "));
+                (condition, ids.iter().map(|&id| id.into()).collect())
             }
         }
     }
@@ -593,13 +595,15 @@ pub(crate) fn trials(
             return Ok(found);
         }
     }
-    let condition = selection.condition();
+    let (condition, selected) = selection.condition();
+    let mut values: Vec<Sql> = vec![study.into()];
+    values.extend(selected);
     let mut found: BTreeMap<i64, StoredTrial> = BTreeMap::new();
     let sql = format!(
         "SELECT t.trial_id, t.number, CAST(t.state AS TEXT), CAST(t.datetime_start AS TEXT), \
          CAST(t.datetime_complete AS TEXT) FROM trials t WHERE t.study_id = $1 AND {condition}"
     );
-    for row in transaction.query(&sql, &[study.into()])? {
+    for row in transaction.query(&sql, &values)? {
         let [Sql::Integer(id), Sql::Integer(number), Sql::Text(state), began, ended] =
             row.as_slice()
         else {
@@ -627,7 +631,7 @@ pub(crate) fn trials(
         )
     };
     let sql = of("a.value, CAST(a.value_type AS TEXT)", "trial_values", "AND a.objective = 0");
-    for row in transaction.query(&sql, &[study.into()])? {
+    for row in transaction.query(&sql, &values)? {
         if let [Sql::Integer(id), value, Sql::Text(kind)] = row.as_slice()
             && let Some(trial) = found.get_mut(id)
         {
@@ -643,7 +647,7 @@ pub(crate) fn trials(
         "trial_params",
         "ORDER BY a.param_id",
     );
-    for row in transaction.query(&sql, &[study.into()])? {
+    for row in transaction.query(&sql, &values)? {
         let [Sql::Integer(id), Sql::Text(name), value, Sql::Text(distribution)] = row.as_slice()
         else {
             continue;
@@ -653,7 +657,7 @@ pub(crate) fn trials(
         }
     }
     for (table, is_user) in [("trial_user_attributes", true), ("trial_system_attributes", false)] {
-        for row in transaction.query(&of("a.\"key\", a.value_json", table, ""), &[study.into()])? {
+        for row in transaction.query(&of("a.\"key\", a.value_json", table, ""), &values)? {
             let [Sql::Integer(id), Sql::Text(key), Sql::Text(json)] = row.as_slice() else {
                 continue;
             };
