@@ -568,7 +568,13 @@ impl Study {
             Ok(may_repeat || !known.contains(&bits(&space.encode(values)?)))
         };
         for _ in 0..FORBIDDEN_ASKS {
-            let point = self.optimizer.ask(&pending, &stream)?;
+            let point = self.optimizer.ask(&pending, &stream).map_err(|error| match error {
+                // The optimizer counts points that are one, or forbidden.
+                boscage::Error::SpaceExhausted { .. } if !may_repeat => {
+                    boscage::Error::SpaceExhausted { points: known.len() as u128 }
+                }
+                other => other,
+            })?;
             let values = complete(&point)?;
             if space.forbidden_by(&values).is_none() && is_new(&values)? {
                 return Ok(values);
