@@ -769,11 +769,10 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_control_the_terminal() {
-        let name = "a\u{1b}[31m\nb\u{7}";
+    fn words_cannot_control_the_terminal() {
         let parameters = vec![
             StudyParameter::new(
-                name,
+                "word",
                 Kind::Categorical { choices: vec!["x\u{1b}[0m".into(), "y\r".into()] },
             ),
             StudyParameter::new("plain", Kind::Integer { low: 0, high: 99, step: 1, log: false }),
