@@ -20,6 +20,9 @@ const MOST_VALUES: usize = 60;
 const MOST_VALUES_OF_MANY: usize = 24;
 /// The most parameters whose values a summary lists.
 const MOST_SUMMARY_VALUES: usize = 12;
+/// The most failures whose reasons are listed, and the most characters of each.
+const MOST_FAILURES: usize = 5;
+const MOST_REASON: usize = 300;
 /// Shares below this are left out, and counted.
 pub(crate) const LEAST_SHARE: f64 = 0.005;
 
@@ -86,14 +89,14 @@ fn write_text(
     }
     let Some(best) = view.best() else {
         writeln!(out, "\nNo trial has a value yet.")?;
-        return Ok(());
+        return write_failures(view, out, look);
     };
     let value = best.outcome().map(number).unwrap_or_default();
     writeln!(out, "\n{}", look.heading(&format!("Best outcome: {value}, trial {}", best.number)))?;
     let Some(explanation) = explanation else {
         write_values(view, None, best.values.as_deref().unwrap_or_default(), None, out, look)?;
         writeln!(out, "\n{}", no_model(view))?;
-        return Ok(());
+        return write_failures(view, out, look);
     };
     let (recommended, luckiest) = (&explanation.recommended, &explanation.luckiest);
     writeln!(out, "  {}", luckiest_line(luckiest))?;
@@ -125,7 +128,36 @@ fn write_text(
     for line in trust_lines(&explanation.trust) {
         writeln!(out, "  {line}")?;
     }
+    write_failures(view, out, look)
+}
+
+/// Why the last trials that failed did.
+fn write_failures(view: &StudyView, out: &mut dyn Write, look: Look) -> anyhow::Result<()> {
+    let failures: Vec<(u64, &str)> = failures(view).collect();
+    if failures.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", look.heading("What failed"))?;
+    let left = failures.len().saturating_sub(MOST_FAILURES);
+    if left > 0 {
+        let earlier =
+            format!("{} earlier; `boscage export` has all reasons", counted(left, "trial"));
+        writeln!(out, "  {}", look.soft(&earlier))?;
+    }
+    for (number, reason) in &failures[left..] {
+        // The rest is what the program said.
+        let line = harmless(reason.lines().next().unwrap_or_default());
+        match line.char_indices().nth(MOST_REASON) {
+            Some((end, _)) => writeln!(out, "  trial {number}: {} …", &line[..end])?,
+            None => writeln!(out, "  trial {number}: {line}")?,
+        }
+    }
     Ok(())
+}
+
+/// Numbers of the trials that failed, or whose value was made up, and why.
+fn failures(view: &StudyView) -> impl Iterator<Item = (u64, &str)> {
+    view.trials.iter().filter_map(|trial| Some((trial.number, trial.failure.as_deref()?)))
 }
 
 fn write_summary(
@@ -623,6 +655,9 @@ pub(crate) fn json(view: &StudyView, explanation: Option<&Explanation>) -> Json 
             "failed": count(State::Failed),
             "infeasible": view.trials.iter().filter(|trial| trial.infeasible).count(),
         },
+        "failures": failures(view)
+            .map(|(number, reason)| json!({"trial": number, "reason": reason}))
+            .collect::<Vec<Json>>(),
         "best": best,
         "explanation": explained,
     })

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use boscage::Method;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value as Json};
 
 use crate::condition::Condition;
@@ -115,6 +115,11 @@ impl TryFrom<Json> for Score {
             (Some("ignore"), _) => Ok(Score::Ignore),
             (Some("worst"), _) => Ok(Score::Worst),
             (_, Some(value)) if value.is_finite() => Ok(Score::Value(value)),
+            // What is not finite is nothing in JSON.
+            _ if json.is_null() => {
+                Err("score is not finite; write \"ignore\", \"worst\" or a finite number"
+                    .to_string())
+            }
             _ => Err(format!("score is {json}; write \"ignore\", \"worst\" or a number")),
         }
     }
@@ -250,6 +255,22 @@ impl Definition {
         if let Some(program) = &self.program {
             let names: Vec<&str> = self.space.names().collect();
             program.validate(&names)?;
+            for parameter in self.space.parameters() {
+                let words = match &parameter.kind {
+                    Kind::Categorical { choices: words } | Kind::Ordinal { levels: words } => words,
+                    _ => continue,
+                };
+                if let Some(word) =
+                    words.iter().map(ToString::to_string).find(|word| word.contains('\0'))
+                {
+                    return Err(Error::Parameter {
+                        name: parameter.name.clone(),
+                        reason: format!(
+                            "{word:?} has a zero character, which no program can be given; remove it"
+                        ),
+                    });
+                }
+            }
             let uses_instance = program.uses("instance")?;
             if self.evaluation.instances.is_empty() && uses_instance {
                 return refused("the command uses {instance}, but evaluation.instances is empty; list the instances".into());
@@ -388,11 +409,33 @@ struct Written {
     start: Vec<Map<String, Json>>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenMethod {
-    Name(String),
-    Choice(MethodChoice),
+/// A name, or a name with settings.
+struct WrittenMethod(MethodChoice);
+
+impl<'de> Deserialize<'de> for WrittenMethod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = WrittenMethod;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the name of a method, or a table with its name and settings")
+            }
+
+            fn visit_str<E>(self, name: &str) -> std::result::Result<Self::Value, E> {
+                Ok(WrittenMethod(MethodChoice { name: name.to_string(), settings: Map::new() }))
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                table: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                let table = serde::de::value::MapAccessDeserializer::new(table);
+                MethodChoice::deserialize(table).map(WrittenMethod)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 impl StudyFile {
@@ -421,6 +464,10 @@ impl StudyFile {
     pub fn parse(text: &str, path: &Path) -> Result<Self> {
         let place = path.display().to_string();
         let refused = |reason: String| Error::Input { place: place.clone(), reason };
+        let located = |error: Error| match error {
+            Error::Input { .. } => error,
+            other => refused(other.to_string()),
+        };
         let written: Written = toml::from_str(text)
             .map_err(|error| refused(error.to_string().trim_end().to_string()))?;
         let stem = path
@@ -431,19 +478,14 @@ impl StudyFile {
             _ => PathBuf::from("."),
         };
         let storage = match written.storage {
-            Some(storage) => Location::parse(&storage)?.in_folder(&folder),
+            Some(storage) => Location::parse(&storage).map_err(located)?.in_folder(&folder),
             None => Location::Sqlite(path.with_extension("db")),
         };
         let name = written.name.unwrap_or(stem);
-        check_name(&name)?;
+        check_name(&name).map_err(located)?;
         let choice = match written.method {
             None => MethodChoice { name: METHOD.to_string(), settings: Map::new() },
-            Some(WrittenMethod::Name(name)) => MethodChoice { name, settings: Map::new() },
-            Some(WrittenMethod::Choice(choice)) => choice,
-        };
-        let located = |error: Error| match error {
-            Error::Input { .. } => error,
-            other => refused(other.to_string()),
+            Some(WrittenMethod(choice)) => choice,
         };
         let definition = (|| {
             let definition = Definition {

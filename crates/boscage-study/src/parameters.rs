@@ -697,6 +697,7 @@ pub(crate) fn table_or_list<'de, D: Deserializer<'de>>(
             mut table: A,
         ) -> std::result::Result<Self::Value, A::Error> {
             #[derive(Deserialize)]
+            #[serde(expecting = "a parameter, as in { type = \"real\", low = 0, high = 1 }")]
             struct Unnamed {
                 #[serde(flatten)]
                 kind: Kind,
@@ -707,9 +708,8 @@ pub(crate) fn table_or_list<'de, D: Deserializer<'de>>(
             }
             let mut parameters = Vec::new();
             while let Some(name) = table.next_key::<String>()? {
-                let Unnamed { kind, default, condition } = table.next_value().map_err(|error| {
-                    serde::de::Error::custom(format!("parameter {name:?}: {error}"))
-                })?;
+                // What reads the file says where: the line and the name.
+                let Unnamed { kind, default, condition } = table.next_value()?;
                 parameters.push(StudyParameter { name, kind, default, condition });
             }
             Ok(parameters)

@@ -50,7 +50,7 @@ use std::time::{Duration, SystemTime};
 
 use boscage::Value;
 use regex_lite::Regex;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tempfile::TempDir;
 
 use crate::error::{Error, Result};
@@ -102,7 +102,10 @@ pub enum FileFormat {
 
 /// An argument of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "an argument is text, or a list of texts that belong together; write numbers in quotes"
+)]
 pub enum Argument {
     /// A single one.
     One(String),
@@ -125,12 +128,41 @@ impl From<&str> for Argument {
     }
 }
 
+/// Reads a command. Many write one as they would for a shell, which there is none of.
+fn list_of_arguments<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Vec<Argument>, D::Error> {
+    struct Visitor;
+    impl<'de> serde::de::Visitor<'de> for Visitor {
+        type Value = Vec<Argument>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(
+                "a list of the program and its arguments, as in [\"./train\", \"--rate={rate}\"]",
+            )
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(
+            self,
+            mut list: A,
+        ) -> std::result::Result<Self::Value, A::Error> {
+            let mut arguments = Vec::new();
+            while let Some(argument) = list.next_element()? {
+                arguments.push(argument);
+            }
+            Ok(arguments)
+        }
+    }
+    deserializer.deserialize_any(Visitor)
+}
+
 /// A program, how it gets the values, where its result is, and what it may use.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// The program and its arguments, with [placeholders](self#placeholders). A program with a slash in its name is sought
     /// from the folder of the recipe or study, any other in the folders of `PATH`.
+    #[serde(deserialize_with = "list_of_arguments")]
     pub command: Vec<Argument>,
     /// Further environment variables; values may have placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -13,6 +13,8 @@
 //! numbers, randomness comes from (seed, trial number), and the model is stored with the ask that learned it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use boscage::{Method, Model, Optimizer, Point, Stream};
 use jiff::civil::DateTime;
@@ -24,8 +26,8 @@ use crate::goal::Goal;
 use crate::parameters::{StudySpace, Values};
 use crate::store::database::Stop;
 use crate::store::{
-    self, Attribute, CHANGES, DEFINITION, ENQUEUED, FAILURE, FIXED, IMPORTED, LEASE, Lease, MODEL,
-    MODEL_TRIAL, NewTrial, Outcome, Selection, Store, StoredTrial,
+    self, Access, Attribute, CHANGES, DEFINITION, ENQUEUED, FAILURE, FIXED, IMPORTED, LEASE, Lease,
+    MODEL, MODEL_TRIAL, NewTrial, Outcome, Selection, Store, StoredTrial,
 };
 use crate::trial::{State, Trial};
 use crate::view::StudyView;
@@ -783,8 +785,16 @@ impl Study {
 
     /// Prolongs the leases of trials: their numbers with their tokens.
     pub fn renewer(&self) -> Result<Renewer> {
-        let (store, study) = (self.store.reopen()?, self.id);
-        Ok(Renewer { store, study })
+        // The next renewal is another attempt, so that none has to wait for long, or to say that it does.
+        let lease = self.definition.workers.lease_seconds;
+        let usual = self.store.access();
+        let patience = Duration::try_from_secs_f64(lease / 10.0).unwrap_or(usual.patience);
+        let access = Access {
+            patience: patience.min(usual.patience),
+            notice: Arc::new(|_| {}),
+            ..usual.clone()
+        };
+        Ok(Renewer { store: self.store.reopen_with(&access)?, study: self.id })
     }
 }
 

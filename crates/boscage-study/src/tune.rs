@@ -156,6 +156,7 @@ pub fn tune(
         best: Mutex::new(None),
         end: Mutex::new(None),
         ended: AtomicU64::new(0),
+        unstored: Mutex::new(Vec::new()),
     };
     crew.ask_best()?;
     let (done, is_done) = channel::<()>();
@@ -196,8 +197,15 @@ pub fn tune(
     });
     let trials = crew.ended.load(Ordering::SeqCst);
     let end = crew.end.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let reason = end.unwrap_or(Ok(StopReason::Interrupted))?;
-    Ok(Finish { reason, trials })
+    let unstored = crew.unstored.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match end.unwrap_or(Ok(StopReason::Interrupted)) {
+        Ok(reason) => Ok(Finish { reason, trials }),
+        Err(Error::Storage { place, reason, passing }) => {
+            let lines: Vec<String> = std::iter::once(reason).chain(unstored).collect();
+            Err(Error::Storage { place, reason: lines.join("\n"), passing })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn thread_error(error: &std::io::Error) -> Error {
@@ -220,6 +228,8 @@ struct Crew<'a> {
     /// Why it ends.
     end: Mutex<Option<Result<StopReason>>>,
     ended: AtomicU64,
+    /// A line for each result that could not be stored.
+    unstored: Mutex<Vec<String>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -378,26 +388,16 @@ impl Crew<'_> {
                 Ok(false)
             }
             Err(error) => {
+                let number = trial.number;
                 let result = match outcome {
-                    Outcome::Value(value) => {
-                        format!(
-                            "its value is {value:?}: `boscage tell STUDY {} {value:?}` stores it later",
-                            trial.number
-                        )
-                    }
+                    Outcome::Value(value) => format!(
+                        "its value is {value:?}: `boscage tell STUDY {number} {value:?}` stores it later"
+                    ),
                     _ => "it failed".to_string(),
                 };
-                Err(match error {
-                    Error::Storage { place, reason, passing } => Error::Storage {
-                        place,
-                        reason: format!(
-                            "{reason}\ntrial {} could not be stored; {result}",
-                            trial.number
-                        ),
-                        passing,
-                    },
-                    other => other,
-                })
+                locked(&self.unstored)
+                    .push(format!("trial {number} could not be stored; {result}"));
+                Err(error)
             }
         }
     }

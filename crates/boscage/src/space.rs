@@ -362,7 +362,7 @@ fn whole(number: f64) -> Option<i64> {
 
 /// The value of one parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a value is a number, true, false or text")]
 pub enum Value {
     /// Of a boolean parameter.
     Boolean(bool),

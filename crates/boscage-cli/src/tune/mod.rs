@@ -102,7 +102,8 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
     }
     if file.definition.program.is_none() {
         bail!(
-            "the study has no [program]; add one to the study file, or use `boscage ask` and `boscage tell`"
+            "{}: the study has no [program]; add one to the study file, or use `boscage ask` and `boscage tell`",
+            argument.text()
         );
     }
     let planned = Budget {

@@ -312,18 +312,29 @@ fn interactions(space: &StudySpace, model: &Model) -> String {
 }
 
 fn one_line(space: &StudySpace, values: &Values) -> String {
-    let named = space
-        .names()
-        .zip(values)
-        .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
+    let named = space.names().zip(values).filter_map(|(name, value)| {
+        Some(format!("{name}={}", quoted(&value.as_ref()?.to_string())))
+    });
     named.collect::<Vec<_>>().join(" ")
+}
+
+/// A value as it is, or in quotes if one could not see where it begins or ends.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| !c.is_whitespace() && !c.is_control() && c != '"';
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_string(),
+        false => format!("{text:?}"),
+    }
 }
 
 impl Screen for TuneProgress {
     fn say(&self, message: &str) {
+        // Names, and whatever a program has said, cannot move the cursor or change colours.
+        let unsafe_here = |c: char| c.is_control() && c != '\n' && c != '\t';
+        let message = message.replace(unsafe_here, "\u{fffd}");
         match &self.bar {
             Some(bar) => bar.println(message),
-            None => line(message),
+            None => line(&message),
         }
     }
 

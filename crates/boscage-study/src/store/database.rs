@@ -32,6 +32,18 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A silent connection is asked whether it lives: after, how often, and how many times before it counts as lost.
 const ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
 
+/// The bytes of the smallest page that SQLite knows.
+const SMALLEST_PAGE: u64 = 512;
+const NO_DATABASE: &str = "it is not a SQLite database; give another file";
+const NOT_WRITABLE: &str = "it cannot be written; check the permissions of the file and its folder";
+
+/// A file of the same name with another ending: what SQLite and we keep beside a store.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
@@ -355,9 +367,7 @@ fn is_lost(error: &postgres::Error) -> bool {
 fn sqlite_reason(error: &rusqlite::Error, location: &Location) -> String {
     let advice = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full; make room and run the same command again",
-        Some(ErrorCode::ReadOnly) => {
-            "it cannot be written; check the permissions of the file and its folder"
-        }
+        Some(ErrorCode::ReadOnly) => NOT_WRITABLE,
         Some(ErrorCode::CannotOpen) => match location {
             Location::Sqlite(path) if path.is_dir() => "it is a folder; give a file",
             Location::Sqlite(path)
@@ -372,7 +382,7 @@ fn sqlite_reason(error: &rusqlite::Error, location: &Location) -> String {
             }
             _ => "it cannot be made; check the permissions of the folder",
         },
-        Some(ErrorCode::NotADatabase) => "it is not a SQLite database; give another file",
+        Some(ErrorCode::NotADatabase) => NO_DATABASE,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "another program keeps it locked; find out which one, or wait, and run the same command again"
         }
@@ -588,6 +598,11 @@ impl Database {
     }
 
     fn open_file(&self, path: &Path) -> std::result::Result<rusqlite::Connection, Stop> {
+        // SQLite takes a file that is shorter than any page for an empty one, and would write over it.
+        let details = path.metadata().ok().filter(std::fs::Metadata::is_file);
+        if details.is_some_and(|details| (1..SMALLEST_PAGE).contains(&details.len())) {
+            return Err(self.refused(NO_DATABASE.to_string()));
+        }
         if self.access.read_only {
             // Whoever may write also clears away the files that SQLite keeps beside an open store.
             let writable = OpenFlags::SQLITE_OPEN_READ_WRITE;
@@ -612,6 +627,14 @@ impl Database {
                         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)
                     ) =>
                 {
+                    let log = beside(path, "-wal");
+                    if log.metadata().is_ok_and(|details| details.len() > 0) {
+                        return Err(self.refused(format!(
+                            "its last changes are in {}, which cannot be read in a folder that cannot be written to; copy both \
+                             files to another folder",
+                            log.display()
+                        )));
+                    }
                     let text = path
                         .to_string_lossy()
                         .replace('%', "%25")
@@ -632,10 +655,28 @@ impl Database {
         let file = rusqlite::Connection::open_with_flags(path, flags)?;
         file.busy_timeout(BUSY)?;
         file.set_prepared_statement_cache_capacity(MOST_PREPARED);
-        // Readers and a writer do not wait for each other; a commit is on the disk when it returns.
-        file.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        // Where nothing can be written, SQLite opens a file to be read only, without a word.
+        if file.is_readonly(rusqlite::MAIN_DB)? {
+            return Err(self.refused(format!(
+                "{NOT_WRITABLE}; `boscage show` and `export` need only to read it"
+            )));
+        }
+        // A commit is on the disk when it returns.
         file.execute_batch("PRAGMA synchronous = FULL")?;
         Ok(file)
+    }
+
+    /// Makes readers and a writer of a file work without waiting for each other. The file keeps it, so it has to be known to
+    /// be a store.
+    pub(crate) fn use_log(&mut self) -> Result<()> {
+        if matches!(self.location, Location::Sqlite(_)) && !self.access.read_only {
+            self.statement("PRAGMA journal_mode = WAL", &[])?;
+        }
+        Ok(())
+    }
+
+    fn refused(&self, reason: String) -> Stop {
+        Stop::Own(Error::Storage { place: self.location.to_string(), reason, passing: false })
     }
 }
 

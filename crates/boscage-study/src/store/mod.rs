@@ -146,18 +146,26 @@ impl Store {
         let mut database = Database::open(location, access)?;
         let place = location.to_string();
         if !access.read_only && !database.read(schema::exists)? {
-            database.write(schema::make)?;
+            database.write(|transaction| schema::make(transaction, &place))?;
         }
         database.read(|transaction| schema::check(transaction, &place))?;
+        database.use_log()?;
         Ok(Self { database, lock_file: None })
     }
 
     /// Another connection to the same store.
     pub fn reopen(&self) -> Result<Self> {
-        Ok(Self {
-            database: Database::open(self.database.location(), self.database.access())?,
-            lock_file: None,
-        })
+        self.reopen_with(self.access())
+    }
+
+    /// Another connection to the same store, opened in another way.
+    pub(crate) fn reopen_with(&self, access: &Access) -> Result<Self> {
+        Ok(Self { database: Database::open(self.database.location(), access)?, lock_file: None })
+    }
+
+    /// How it was opened.
+    pub(crate) fn access(&self) -> &Access {
+        self.database.access()
     }
 
     /// Where it is.
@@ -208,9 +216,8 @@ impl Store {
         };
         match self.database.location() {
             Location::Sqlite(path) => {
-                let mut name = path.clone().into_os_string();
-                name.push("-lock");
-                let place = || name.to_string_lossy().into_owned();
+                let name = database::beside(path, "-lock");
+                let place = || name.display().to_string();
                 let file = match self.lock_file.take() {
                     Some(file) => file,
                     None => File::options()

@@ -117,8 +117,31 @@ pub(crate) fn exists(transaction: &mut Transaction<'_>) -> Result<bool, Stop> {
     Ok(!transaction.query(sql, &[])?.is_empty())
 }
 
+/// Refuses a file that another program keeps its own tables in. A server's database may have many users.
+fn check_owner(transaction: &mut Transaction<'_>, place: &str) -> Result<(), Stop> {
+    const MOST: usize = 5;
+    if transaction.is_postgres() {
+        return Ok(());
+    }
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name";
+    let rows = transaction.query(sql, &[])?;
+    let mut names: Vec<&str> = rows.iter().flatten().filter_map(Sql::text).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    if names.len() > MOST {
+        names.truncate(MOST);
+        names.push("…");
+    }
+    let reason = format!(
+        "it is a database of something else (its tables are {}); give another file",
+        names.join(", ")
+    );
+    Err(Stop::Own(Error::Storage { place: place.to_string(), reason, passing: false }))
+}
+
 /// Makes the tables, unless they are there.
-pub(crate) fn make(transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+pub(crate) fn make(transaction: &mut Transaction<'_>, place: &str) -> Result<(), Stop> {
     let is_postgres = transaction.is_postgres();
     if is_postgres {
         transaction.batch(&format!("SELECT pg_advisory_xact_lock({LOCK})"))?;
@@ -126,6 +149,7 @@ pub(crate) fn make(transaction: &mut Transaction<'_>) -> Result<(), Stop> {
     if exists(transaction)? {
         return Ok(());
     }
+    check_owner(transaction, place)?;
     if is_postgres {
         transaction.batch(TYPES)?;
     }
@@ -152,6 +176,7 @@ pub(crate) fn check(transaction: &mut Transaction<'_>, place: &str) -> Result<()
         Stop::Own(Error::Storage { place: place.to_string(), reason, passing: false })
     };
     if !exists(transaction)? {
+        check_owner(transaction, place)?;
         return Err(refused("there are no studies in it".to_string()));
     }
     let rows =
@@ -169,11 +194,21 @@ pub(crate) fn check(transaction: &mut Transaction<'_>, place: &str) -> Result<()
         .to_string();
     match version {
         Some(SCHEMA_VERSION) if migration == MIGRATION => Ok(()),
-        _ => Err(refused(format!(
-            "its tables are those of Optuna {library} (schema {}, {migration}), and this version of boscage knows schema \
-             {SCHEMA_VERSION}, {MIGRATION}; if they are older, `optuna storage upgrade --storage ADDRESS` brings them up to \
-             date",
-            version.map_or("unknown".to_string(), |version| version.to_string()),
-        ))),
+        _ => {
+            let advice = match version {
+                Some(version) if version > SCHEMA_VERSION => "they are newer; use a newer boscage",
+                Some(version) if version < SCHEMA_VERSION => {
+                    "they are older; `optuna storage upgrade --storage ADDRESS` brings them up to date"
+                }
+                _ => {
+                    "if they are older, `optuna storage upgrade --storage ADDRESS` brings them up to date"
+                }
+            };
+            Err(refused(format!(
+                "its tables are those of Optuna {library} (schema {}, {migration}), and this version of boscage knows schema \
+                 {SCHEMA_VERSION}, {MIGRATION}; {advice}",
+                version.map_or("unknown".to_string(), |version| version.to_string()),
+            )))
+        }
     }
 }
