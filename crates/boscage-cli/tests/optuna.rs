@@ -1,7 +1,12 @@
 //! A study of boscage is a study of Optuna: shown with the real Optuna, its command line and its dashboard, on SQLite and on
 //! PostgreSQL.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
 
 mod common;
 
@@ -746,9 +751,9 @@ fn optuna_runs_what_boscage_enqueues(case: &Case) {
     assert_eq!(count(&read, "WAITING") + count(&read, "RUNNING"), 0);
     // boscage sees what came out.
     let exported = exported(case);
-    for number in 2..5 {
-        same_up_to_steps(&of(number)["params"], &exported[number]["params"]);
-        assert_eq!(exported[number]["value"], of(number)["value"]);
+    for (number, exported) in exported.iter().enumerate().skip(2) {
+        same_up_to_steps(&of(number)["params"], &exported["params"]);
+        assert_eq!(exported["value"], of(number)["value"]);
     }
 }
 

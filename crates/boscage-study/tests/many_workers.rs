@@ -1,6 +1,11 @@
 //! Many workers on one study, each with a connection of its own, some of them processes: nothing is lost, doubled or stuck.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says what it measured"
+)]
 
 #[path = "../../boscage-cli/tests/common/mod.rs"]
 mod common;

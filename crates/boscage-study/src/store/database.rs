@@ -419,7 +419,7 @@ fn postgres_reason(error: &postgres::Error) -> String {
 
 enum Connection {
     Sqlite(rusqlite::Connection),
-    Postgres(Session),
+    Postgres(Box<Session>),
 }
 
 /// A session with a server, and the statements that it has prepared, by their text.
@@ -592,7 +592,7 @@ impl Database {
                     ALIVE.1.as_secs(),
                     ALIVE.2
                 ))?;
-                Ok(Connection::Postgres(Session { client, prepared: HashMap::new() }))
+                Ok(Connection::Postgres(Box::new(Session { client, prepared: HashMap::new() })))
             }
         }
     }
