@@ -3,6 +3,7 @@
 
     target/optuna/bin/python benches/store/compare.py               a few minutes
     target/optuna/bin/python benches/store/compare.py --rounds 5    more rounds, for a noisy machine
+    target/optuna/bin/python benches/store/compare.py --debug       the build that the tests use, which is there already
 
 Run it with a Python that has Optuna and psycopg2: `scripts/test --prerequisites` makes one in target/optuna. It builds boscage
 and starts a PostgreSQL server of its own (scripts/postgres). Each round is a new, empty study for everybody, in turn; the
@@ -26,8 +27,6 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BOSCAGE = ROOT / "target" / "release" / "boscage"
-WORKER = ROOT / "target" / "release" / "examples" / "store_speed"
 
 
 def optuna_worker(url, sampler, dimension, trials):
@@ -55,8 +54,24 @@ def optuna_worker(url, sampler, dimension, trials):
     print(json.dumps({"ask": asking, "tell": telling}))
 
 
+def cpu_so_far(process, of_children):
+    """CPU seconds of a process, or of those of its children that have ended."""
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(") ", 1)[1].split()
+    first = 13 if of_children else 11
+    return sum(map(int, fields[first : first + 2])) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_until_end(worker):
+    """Waits for the end of a process, and gives its CPU seconds, with those of its children."""
+    _, status, usage = os.wait4(worker.pid, 0)
+    worker.returncode = os.waitstatus_to_exitcode(status)
+    if worker.returncode != 0:
+        sys.exit(f"a worker has failed: {shlex.join(map(str, worker.args))}")
+    return usage.ru_utime + usage.ru_stime
+
+
 def together(commands):
-    """Starts workers, lets them begin at once, and gives the seconds until the last has ended and what they print."""
+    """Starts workers and lets them begin at once. Seconds until the last has ended, CPU seconds, and what they print."""
     workers = []
     for command in commands:
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -64,23 +79,27 @@ def together(commands):
         # One after the other: the first makes the study.
         if worker.stdout.readline().strip() != "ready":
             sys.exit(f"{shlex.join(map(str, command))} did not start")
+    cpu = -sum(cpu_so_far(worker.pid, False) for worker in workers)
     begin = time.perf_counter()
     for worker in workers:
         worker.stdin.write("go\n")
-        worker.stdin.flush()
-    answers = [worker.communicate()[0] for worker in workers]
-    seconds = time.perf_counter() - begin
-    for worker in workers:
-        if worker.returncode != 0:
-            sys.exit(f"a worker has failed: {shlex.join(map(str, worker.args))}")
-    return seconds, [json.loads(answer) for answer in answers]
+        worker.stdin.close()
+    answers = [worker.stdout.read() for worker in workers]
+    cpu += sum(map(cpu_until_end, workers))
+    return time.perf_counter() - begin, cpu, [json.loads(answer) for answer in answers]
 
 
 class Stores:
     """Empty stores, one after the other."""
 
-    def __init__(self, folder, server):
-        self.folder, self.server, self.count = folder, server, 0
+    def __init__(self, folder, server, process):
+        self.folder, self.server, self.process, self.count = folder, server, process, 0
+
+    def server_cpu(self):
+        """CPU seconds of all sessions with the server that have ended."""
+        # They end a moment after whoever had them.
+        time.sleep(0.3)
+        return cpu_so_far(self.process, True)
 
     def new(self, kind):
         """An address for boscage and one for SQLAlchemy."""
@@ -98,26 +117,26 @@ class Stores:
         return address, address.replace("postgresql://", "postgresql+psycopg2://")
 
 
-def tune(address, method, workers, dimension, trials, folder):
+def tune(boscage, address, method, workers, dimension, trials, folder):
     names = [f"x{d}" for d in range(dimension)]
     parameters = "\n".join(f'{name} = {{ type = "real", low = 0, high = 1 }}' for name in names)
     command = ", ".join(f'"{{{name}}}"' for name in names)
     study = folder / "speed.toml"
     study.write_text(f'method = "{method}"\n[parameters]\n{parameters}\n[program]\ncommand = ["echo", {command}]\n')
-    arguments = [BOSCAGE, "tune", study, "--storage", address, "--jobs", workers, "--trials", trials, "--no-report", "--quiet"]
+    arguments = [boscage, "tune", study, "--storage", address, "--jobs", workers, "--trials", trials, "--no-report", "--quiet"]
     begin = time.perf_counter()
-    subprocess.run(list(map(str, arguments)), check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begin, []
+    cpu = cpu_until_end(subprocess.Popen(list(map(str, arguments)), stdout=subprocess.DEVNULL))
+    return time.perf_counter() - begin, cpu, []
 
 
-def measure(who, kind, stores, workers, options):
-    address, url = stores.new(kind)
+def measure(who, address, url, stores, workers, options):
     each = options.trials // workers
     tool, method = who
     if tool == "boscage tune":
-        return tune(address, method, workers, options.dimension, options.trials, stores.folder)
+        boscage = options.built / "boscage"
+        return tune(boscage, address, method, workers, options.dimension, options.trials, stores.folder)
     if tool == "boscage":
-        return together([[WORKER, address, method, str(options.dimension), str(each)]] * workers)
+        return together([[options.built / "examples" / "store_speed", address, method, str(options.dimension), str(each)]] * workers)
     return together([[sys.executable, __file__, "--worker", url, method, str(options.dimension), str(each)]] * workers)
 
 
@@ -136,6 +155,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--trials", type=int, default=200, help="trials of a study, by all workers together")
     parser.add_argument("--dimension", type=int, default=10)
+    parser.add_argument("--debug", action="store_true", help="a debug build of boscage, which is optimised somewhat less")
     parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -145,26 +165,35 @@ def main():
 
     import optuna
 
-    build = ["cargo", "build", "--release", "--locked", "-p", "boscage-cli", "-p", "boscage-study", "--bins", "--examples"]
+    profile = "debug" if options.debug else "release"
+    options.built = ROOT / "target" / profile
+    build = ["cargo", "build", "--locked", "-p", "boscage-cli", "-p", "boscage-study", "--bins", "--examples"]
+    build += [] if options.debug else ["--release"]
     subprocess.run(build, cwd=ROOT, check=True)
-    found = {}
+    found, loads = {}, []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         # Whoever runs the server has to reach its folder.
         folder.chmod(0o755)
         server = folder / "postgres"
         postgres = str(ROOT / "scripts" / "postgres")
-        address = subprocess.run([postgres, "start", server], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        started = subprocess.run([postgres, "start", server], check=True, stdout=subprocess.PIPE, text=True)
         try:
-            stores = Stores(folder, address)
+            process = int((server / "data" / "postmaster.pid").read_text().split()[0])
+            stores = Stores(folder, started.stdout.strip(), process)
             for round_number in range(options.rounds):
                 for kind in ("SQLite", "PostgreSQL"):
                     for workers in (1, 4):
                         for who in CONTENDERS:
-                            seconds, answers = measure(who, kind, stores, workers, options)
-                            asks = [1000 * answer["ask"] / (options.trials // workers) for answer in answers]
-                            tells = [1000 * answer["tell"] / (options.trials // workers) for answer in answers]
-                            found.setdefault((kind, workers, who), []).append((seconds, asks, tells))
+                            address, url = stores.new(kind)
+                            of_server = -stores.server_cpu()
+                            seconds, cpu, answers = measure(who, address, url, stores, workers, options)
+                            of_server += stores.server_cpu()
+                            each = options.trials // workers
+                            asks = [1000 * answer["ask"] / each for answer in answers]
+                            tells = [1000 * answer["tell"] / each for answer in answers]
+                            found.setdefault((kind, workers, who), []).append((seconds, cpu, of_server, asks, tells))
+                            loads.append(os.getloadavg()[0])
                             print(f"round {round_number + 1}: {kind}, {workers}, {who}: {seconds:.2f} s", file=sys.stderr)
         finally:
             subprocess.run([postgres, "stop", server], check=True)
@@ -173,20 +202,40 @@ def main():
         "# Trials per second, boscage and Optuna on the same stores",
         "",
         f"Made by `python {shlex.join(['benches/store/compare.py', *sys.argv[1:]])}` on {datetime.date.today()}, "
-        f"{os.cpu_count()} cores ({platform.machine()}), Optuna {optuna.__version__}: median of {options.rounds} rounds of "
-        f"{options.trials} trials with {options.dimension} real parameters each, from an empty study. An ask of Optuna includes "
-        "`suggest_float` for each parameter. `boscage tune` starts a program for each trial, and its time includes its own "
-        "start and its summary.",
+        f"{os.cpu_count()} cores ({platform.machine()}), Optuna {optuna.__version__}, a {profile} build of boscage. Medians of "
+        f"{options.rounds} rounds of {options.trials} trials with {options.dimension} real parameters each, from an empty study; "
+        "in brackets the smallest and the largest.",
         "",
-        "| store | workers | who | method | trials per second | ms per ask | ms per tell |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        f"While it ran, {min(loads):.0f} to {max(loads):.0f} processes (median {statistics.median(loads):.0f}) wanted a core, its "
+        "own workers among them. Where that is more than there are cores, times by the clock say more about the machine than "
+        "about the programs: go by the CPU time, which is that of the workers and of the server's sessions with them.",
+        "",
+        "What is not alike: an ask of Optuna includes `suggest_float` for each parameter, and Optuna commits after each of them "
+        "and uses SQLite's rollback journal, as it does by default; boscage commits once for an ask and once for a tell, and "
+        "uses SQLite's write-ahead log. Both have a commit on the disk before they go on (the server runs without fsync, for "
+        "both). `boscage tune` starts a program for each trial, and its times include its own start and its summary.",
+        "",
+        "| store | workers | who | method | CPU ms per trial | of which the server | trials per second | ms per ask | ms per tell |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
+
+    def cell(numbers, digits=1):
+        numbers = list(numbers)
+        if not numbers:
+            return ""
+        low, high = min(numbers), max(numbers)
+        return f"{statistics.median(numbers):.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+
     for (kind, workers, (tool, method)), rounds in found.items():
-        rate = options.trials / statistics.median(seconds for seconds, _, _ in rounds)
-        ask = [one for _, asks, _ in rounds for one in asks]
-        tell = [one for _, _, tells in rounds for one in tells]
-        cells = [f"{statistics.median(times):.1f}" if times else "" for times in (ask, tell)]
-        lines.append(f"| {kind} | {workers} | {tool} | {method} | {rate:.0f} | {cells[0]} | {cells[1]} |")
+        per_trial = 1000 / options.trials
+        cells = [
+            cell((cpu + of_server) * per_trial for _, cpu, of_server, _, _ in rounds),
+            cell(of_server * per_trial for _, _, of_server, _, _ in rounds) if kind == "PostgreSQL" else "",
+            cell((options.trials / seconds for seconds, *_ in rounds), 0),
+            cell(one for *_, asks, _ in rounds for one in asks),
+            cell(one for *_, tells in rounds for one in tells),
+        ]
+        lines.append(f"| {kind} | {workers} | {tool} | {method} | {' | '.join(cells)} |")
     text = "\n".join(lines) + "\n"
     print(text)
     out = ROOT / "experiments" / "store"
