@@ -381,7 +381,7 @@ pub(crate) fn ask(args: &AskArgs) -> anyhow::Result<ExitCode> {
             writeln!(
                 out,
                 "{}",
-                json!({"number": trial.number, "params": params, "attempt": trial.attempt})
+                json!({"number": trial.number, "params": params, "attempt": trial.attempt, "token": trial.token})
             )?;
             Ok(ExitCode::SUCCESS)
         }
@@ -422,6 +422,9 @@ pub(crate) struct TellArgs {
     /// The trial was ended early.
     #[arg(long, value_name = "REASON", conflicts_with = "value")]
     pruned: Option<String>,
+    /// What `ask` gave with the trial: the result is refused if the trial was given to somebody else since.
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
 }
 
 /// Tells a result.
@@ -465,7 +468,7 @@ pub(crate) fn tell(args: &TellArgs) -> anyhow::Result<ExitCode> {
             }
         },
     };
-    let told = store.tell(&name, args.number, &outcome, None)?;
+    let told = store.tell(&name, args.number, &outcome, args.token.as_deref())?;
     let again = if told == Told::Again { "; it was told before" } else { "" };
     writeln!(std::io::stdout(), "trial {} is told{again}", args.number)?;
     Ok(ExitCode::SUCCESS)

@@ -302,3 +302,70 @@ fn the_example_that_comes_with_boscage() {
     let text = shown.to_string();
     assert!(text.contains("bake_minutes") && text.contains("proof_hours"), "{text}");
 }
+
+#[test]
+fn a_program_that_is_not_there_costs_no_trial() {
+    let folder = folder();
+    let folder = folder.path();
+    std::fs::rename(folder.join("program"), folder.join("elsewhere")).unwrap();
+    for _ in 0..6 {
+        let (code, message) = refused(folder, &["tune", "study.toml", "--jobs", "2"]);
+        assert_eq!(code, 2);
+        assert!(
+            message.contains("could not be started") && message.contains("there is no file"),
+            "{message}"
+        );
+    }
+    assert!(trials(folder).iter().all(|trial| trial["state"] == "RUNNING"));
+    std::fs::rename(folder.join("elsewhere"), folder.join("program")).unwrap();
+    done(folder, &["tune", "study.toml"]);
+    let found = trials(folder);
+    assert_eq!(found.len(), 12);
+    assert!(found.iter().all(|trial| trial["state"] == "COMPLETE"));
+}
+
+#[test]
+fn a_check_looks_at_the_store_too() {
+    let folder = folder();
+    let folder = folder.path();
+    done(folder, &["tune", "study.toml", "--trials", "1", "-q"]);
+    assert!(done(folder, &["tune", "study.toml", "--check"]).contains("the study can begin"));
+    let study = folder.join("study.toml");
+    std::fs::write(&study, STUDY.replace("high = 5,", "high = 6,")).unwrap();
+    let (code, message) = refused(folder, &["tune", "study.toml", "--check"]);
+    assert_eq!(code, 2);
+    assert!(
+        message.contains("parameters.x.high: 5.0 → 6.0")
+            && message.contains("--allow-changes goes on"),
+        "{message}"
+    );
+    std::fs::write(&study, STUDY.replace("high = 5,", "high = 4,")).unwrap();
+    let (_, message) = refused(folder, &["tune", "study.toml", "--check"]);
+    assert!(
+        message.contains("earlier trials may lie outside") && message.contains("another name"),
+        "{message}"
+    );
+    std::fs::write(
+        folder.join("study.db"),
+        "something else, and long enough to be looked at".repeat(30),
+    )
+    .unwrap();
+    assert_eq!(refused(folder, &["tune", "study.toml", "--check"]).0, 2);
+}
+
+#[test]
+fn a_result_with_the_token_of_an_earlier_attempt_is_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    let asked =
+        |arguments: &[&str]| -> Json { serde_json::from_str(&done(folder, arguments)).unwrap() };
+    let late = asked(&["ask", "study.toml", "--lease-seconds", "0.000001"]);
+    let now = asked(&["ask", "study.toml"]);
+    assert_eq!(late["number"], now["number"]);
+    let token = |trial: &Json| trial["token"].as_str().unwrap().to_string();
+    let (code, message) =
+        refused(folder, &["tell", "study.toml", "0", "1", "--token", &token(&late)]);
+    assert_eq!(code, 2);
+    assert!(message.contains("was given to another worker"), "{message}");
+    done(folder, &["tell", "study.toml", "0", "1", "--token", &token(&now)]);
+}

@@ -34,6 +34,13 @@ pub enum Error {
         reason: String,
     },
 
+    /// A program cannot be run here at all: it is not there, or may not be executed.
+    #[error("{reason}")]
+    NotStarted {
+        /// Why, and what to do.
+        reason: String,
+    },
+
     /// A program was ended because it reached one of its limits.
     #[error("{reason}")]
     LimitReached {

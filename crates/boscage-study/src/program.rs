@@ -351,7 +351,8 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::LimitReached`] and [`Error::Evaluation`] are failures of this one evaluation.
+    /// [`Error::LimitReached`] and [`Error::Evaluation`] are failures of this one evaluation; with [`Error::NotStarted`]
+    /// no other would go better.
     pub fn evaluate(
         &self,
         values: &[(&str, Option<Value>)],
@@ -595,7 +596,14 @@ impl Running<'_> {
             }
             _ => "see the system's message".to_string(),
         };
-        self.failed(format!("could not be started: {error}; {hint}"))
+        let reason = format!("{self} could not be started: {error}; {hint}");
+        match error.kind() {
+            // It is the same for all values.
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
+                Error::NotStarted { reason }
+            }
+            _ => failed(reason),
+        }
     }
 }
 

@@ -278,6 +278,12 @@ impl Study {
             .count() as u64
     }
 
+    /// How many ended trials do not fit the parameters, as of the last ask: nothing is learned from them.
+    pub fn misfits(&self) -> usize {
+        let ended = self.known.values().filter(|known| known.state.is_finished());
+        ended.filter(|known| known.point.is_none() && known.fixed.is_none()).count()
+    }
+
     /// Takes in what has happened in the store.
     pub fn look(&mut self) -> Result<()> {
         let open =
@@ -824,6 +830,15 @@ pub fn view(store: &mut Store, name: Option<&str>) -> Result<StudyView> {
     let storage = store.location().to_string();
     let Definition { goal, space, method, seed, .. } = definition;
     Ok(StudyView { name, storage, goal, space, method, seed, trials, model })
+}
+
+/// What a study is, if there is one of this name that boscage has worked on.
+pub fn definition_of(store: &mut Store, name: &str) -> Result<Option<Definition>> {
+    let stored = store.read(|transaction| match store::study_id(transaction, name)? {
+        Some(id) => store::study_attribute(transaction, id, DEFINITION),
+        None => Ok(None),
+    })?;
+    stored.map(Definition::from_json).transpose()
 }
 
 /// The number, name and definition of a study; of the only one, if no name is given.

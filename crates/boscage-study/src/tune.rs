@@ -306,7 +306,14 @@ impl Crew<'_> {
                 }
             };
             let begin = Instant::now();
-            let outcome = self.evaluate(&trial);
+            let outcome = match self.evaluate(&trial) {
+                Ok(outcome) => outcome,
+                // Without a program the whole budget would be spent on failures. The trial is as if it had not begun.
+                Err(error) => {
+                    store.release(self.name, trial.number, &trial.token)?;
+                    return Err(error);
+                }
+            };
             let told = self.tell(&mut store, &trial, &outcome);
             locked(&self.held).remove(&trial.number);
             if told? {
@@ -346,7 +353,7 @@ impl Crew<'_> {
     }
 
     /// Runs the program, again if it fails, and applies the failure policy.
-    fn evaluate(&self, trial: &AskedTrial) -> Outcome {
+    fn evaluate(&self, trial: &AskedTrial) -> Result<Outcome> {
         let mut retries = 0;
         loop {
             let context = Evaluating {
@@ -355,7 +362,8 @@ impl Crew<'_> {
                 folder: self.plan.folder,
             };
             match context.value(trial.number, &trial.values) {
-                Ok(value) => return Outcome::Value(value),
+                Ok(value) => return Ok(Outcome::Value(value)),
+                Err(error @ Error::NotStarted { .. }) => return Err(error),
                 // Also after an interrupt: the outcome must not depend on when somebody pressed Ctrl-C.
                 Err(error) if retries < self.definition.failure.retries => {
                     retries += 1;
@@ -366,14 +374,14 @@ impl Crew<'_> {
                 }
                 Err(error) => {
                     let reason = error.to_string();
-                    return match self.definition.failure.score {
+                    return Ok(match self.definition.failure.score {
                         Score::Ignore => Outcome::Failed(reason),
                         Score::Value(value) => Outcome::Scored(value, reason),
                         Score::Worst => match locked(&self.study).worst() {
                             Ok(Some(worst)) => Outcome::Scored(worst, reason),
                             _ => Outcome::Failed(reason),
                         },
-                    };
+                    });
                 }
             }
         }

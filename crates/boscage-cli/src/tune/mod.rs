@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use boscage_study::explain::Explanation;
-use boscage_study::study::view;
+use boscage_study::study::{definition_of, view};
 use boscage_study::tune::{Evaluating, tune};
-use boscage_study::{Budget, Plan, StopReason, Store, Study, StudyFile, Values};
+use boscage_study::{Budget, Location, Plan, StopReason, Store, Study, StudyFile, Values};
 use clap::Args;
 
 use crate::interrupt::{Interrupts, STOPPED, Screen, end_at_first_interrupt};
 use crate::show;
-use crate::study_argument::{StudyArgument, access};
+use crate::study_argument::{StudyArgument, access, reading};
 use crate::study_commands::write_report;
 use progress::{Detail, TuneProgress};
 
@@ -98,7 +98,7 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
         );
     };
     if args.check {
-        return check(&file, &name, &found.location.to_string(), argument.text());
+        return check(&file, &name, &found.location, argument.text());
     }
     if file.definition.program.is_none() {
         bail!(
@@ -171,12 +171,31 @@ fn start(args: &TuneArgs, argument: &StudyArgument) -> anyhow::Result<ExitCode> 
 }
 
 /// Runs one trial without storing it.
-fn check(file: &StudyFile, name: &str, place: &str, argument: &str) -> anyhow::Result<ExitCode> {
+fn check(
+    file: &StudyFile,
+    name: &str,
+    location: &Location,
+    argument: &str,
+) -> anyhow::Result<ExitCode> {
     end_at_first_interrupt()?;
     let definition = &file.definition;
     let Some(program) = &definition.program else {
         bail!("the study has no [program]; add one to the study file");
     };
+    // What is there must be readable, and the same study.
+    let is_there = !matches!(location, Location::Sqlite(path) if !path.exists());
+    let stored = match is_there {
+        true => match Store::open(location, &reading()) {
+            Ok(mut store) => definition_of(&mut store, name)?,
+            // A server whose database is empty is fine.
+            Err(boscage_study::Error::Storage { reason, .. }) if reason.contains("no studies") => {
+                None
+            }
+            Err(error) => return Err(error.into()),
+        },
+        false => None,
+    };
+    let changes = stored.map(|stored| stored.differences(definition)).unwrap_or_default();
     let folder = tempfile::tempdir().context("no folder for a trial run could be made")?;
     let store = Store::open(
         &boscage_study::Location::Sqlite(folder.path().join("check.db")),
@@ -191,7 +210,7 @@ fn check(file: &StudyFile, name: &str, place: &str, argument: &str) -> anyhow::R
         definition.space.dimension(),
         definition.goal.name()
     )?;
-    writeln!(out, "store: {place}")?;
+    writeln!(out, "store: {location}")?;
     writeln!(out, "values:\n{}", listed(definition, &values))?;
     let begin = std::time::Instant::now();
     let found = Evaluating { definition, program, folder: &file.folder }.value(0, &values);
@@ -199,8 +218,23 @@ fn check(file: &StudyFile, name: &str, place: &str, argument: &str) -> anyhow::R
     match found {
         Ok(value) => {
             writeln!(out, "result: {value:?} after {seconds}; nothing was stored")?;
-            writeln!(out, "the study can begin: boscage tune {argument}")?;
-            Ok(ExitCode::SUCCESS)
+            if changes.is_empty() {
+                writeln!(out, "the study can begin: boscage tune {argument}")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            let lines: Vec<String> = changes.iter().map(ToString::to_string).collect();
+            let is_possible = changes.iter().all(|change| change.conflict.is_none());
+            let advice = match is_possible {
+                true => format!("boscage tune {argument} --allow-changes goes on with it"),
+                false => {
+                    "it cannot go on with what is marked; undo it, or give the study another name"
+                        .to_string()
+                }
+            };
+            bail!(
+                "study {name} is not as it was when it was begun:\n{}\n{advice}",
+                lines.join("\n")
+            );
         }
         Err(error) => {
             crate::bench::progress::line(&format!("no result after {seconds}: {error}"));

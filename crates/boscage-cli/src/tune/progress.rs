@@ -104,6 +104,12 @@ impl TuneProgress {
             _ => format!("going on after {} trials", self.begun_before),
         };
         self.say(&format!("study {} ({goal}) in {place}: {what}", study.name()));
+        if study.misfits() > 0 {
+            let count = study.misfits();
+            self.say(&format!(
+                "{count} earlier trials do not fit the parameters; nothing is learned from them"
+            ));
+        }
         for change in &opening.changes {
             self.say(&format!("changed: {}", change.to_string().trim()));
         }

@@ -308,6 +308,28 @@ impl Store {
         })
     }
 
+    /// Gives a trial back that could not be run here: it is the next one's at once, and this attempt does not count.
+    pub(crate) fn release(&mut self, study: &str, number: u64, token: &str) -> Result<()> {
+        self.write(|transaction| {
+            let Some(id) = study_id(transaction, study)? else { return Ok(()) };
+            lock_study(transaction, id)?;
+            for (trial, mut lease) in leases(transaction, id)? {
+                if lease.token == token {
+                    lease.until = 0.0;
+                    lease.attempt = lease.attempt.saturating_sub(1);
+                    // Whoever gives it back may still live.
+                    lease.worker = String::new();
+                    set_attribute(transaction, Attribute::TrialSystem, trial, LEASE, &lease)?;
+                }
+            }
+            Ok(())
+        })
+        .map_err(|error| match error {
+            Error::Study { reason } => Error::Study { reason: format!("trial {number}: {reason}") },
+            other => other,
+        })
+    }
+
     /// Prolongs leases: trial numbers with their tokens. Trials that were ended or given to others are passed over.
     pub(crate) fn renew(&mut self, study: i64, held: &[(u64, String)], seconds: f64) -> Result<()> {
         self.write(|transaction| {
