@@ -721,6 +721,13 @@ mod tests {
         How far to trust this
           Each of 55 outcomes predicted from the others: 99 % of the variance; the model describes the outcomes well.
           Typical error of such a prediction: 0.208; 96 % lie within two standard deviations (95 % should). Learned noise: 0.0643.
+
+        What failed
+          trial 5: the program ended with exit code 3
+          trial 18: the program ended with exit code 3
+          trial 31: the program ended with exit code 3
+          trial 44: the program ended with exit code 3
+          trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
         Best outcome: 20.004 (trial 49)
@@ -788,7 +795,8 @@ mod tests {
         assert!(short.starts_with("Best outcome: 0 (trial 0)\n  x  "), "{short}");
         let failed = view_of(parameters(), Method::default(), Goal::Minimize, 2, |_, _| None);
         let (whole, short) = texts(&failed);
-        assert!(whole.ends_with("No trial has a value yet.\n"), "{whole}");
+        let reasons = "What failed\n  trial 0: the program ended with exit code 3\n";
+        assert!(whole.contains(&format!("No trial has a value yet.\n\n{reasons}")), "{whole}");
         assert_eq!(short, "No trial has a value: 2: 2 failed.\n");
         let none = view_of(parameters(), Method::default(), Goal::Minimize, 0, |_, _| None);
         assert_eq!(texts(&none).1, "No trial has a value: none.\n");
