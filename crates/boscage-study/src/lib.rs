@@ -6,6 +6,7 @@
 //! - [`definition`]: what a study is; study files.
 //! - [`store`]: where studies are kept: Optuna's schema in SQLite or PostgreSQL.
 //! - [`study`]: ask for trials, tell what came out, go on after any interruption.
+//! - [`optimization`]: the same in memory, for programs that keep their own records.
 //! - [`tune`]: workers that run a program until the budget is spent.
 //! - [`view`]: a study at one moment, as plain data.
 //! - [`export`]: all trials as a table for other programs; [`past_results`]: tables of other programs as trials.
@@ -20,6 +21,7 @@ pub mod export;
 pub mod goal;
 pub mod import;
 pub mod method;
+pub mod optimization;
 pub mod parameters;
 pub mod past_results;
 mod process;
@@ -41,6 +43,7 @@ pub use explain::Explanation;
 pub use export::ExportFormat;
 pub use goal::Goal;
 pub use method::{MethodChoice, SettingDescription, describe};
+pub use optimization::Optimization;
 pub use parameters::{Kind, StudyParameter, StudySpace, Values};
 pub use past_results::{PastFormat, PastOptions, PastOutcome, PastResult, PastResults};
 pub use process::kill_running_programs;

@@ -379,7 +379,7 @@ impl AdditiveGpUcb {
     }
 
     /// Alg. 1, line 4, and Θ after it: a new model from all observations.
-    pub(crate) fn learn(&mut self, stream: &Stream) -> Result<()> {
+    pub fn learn(&mut self, stream: &Stream) -> Result<()> {
         let n = self.data.len();
         let outputs = OutputMap::fit(self.settings.outputs, self.data.outcomes());
         let y = self.data.outcomes().iter().map(|&y| outputs.apply(y)).collect();
