@@ -1,4 +1,4 @@
-"""Writes python/docs/python-api.md from the docstrings of the package.
+"""Writes docs/python-api.md from the docstrings of the package.
 
     python python/make_reference.py [FILE]
 
@@ -149,6 +149,6 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    default = Path(__file__).resolve().parent / "docs" / "python-api.md"
+    default = Path(__file__).resolve().parents[1] / "docs" / "python-api.md"
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else default
     target.write_text(page(), encoding="utf-8")

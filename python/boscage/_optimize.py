@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
 from ._model import Model
-from ._space import Space, Value, as_space, dumps, plain
+from ._space import Space, as_space, dumps, plain
 
 if TYPE_CHECKING:
     import pandas
 
-Params = dict[str, Value]
+# A dictionary from names to numbers, text or truth values. Not `Value`: an objective knows what its own parameters are.
+Params = dict[str, Any]
 Method = Union[str, Mapping[str, Any], None]
 
 
@@ -58,9 +60,9 @@ def methods() -> dict[str, str]:
     return dict(_native.method_names())
 
 
-def trials_from(text: str) -> list[Trial]:
+def trials_from(text: str, space: Space) -> list[Trial]:
     """Trials from what the native part gives."""
-    return [Trial(**trial) for trial in json.loads(text)]
+    return [Trial(**{**trial, "params": space._ordered(trial["params"])}) for trial in json.loads(text)]
 
 
 def dataframe(trials: Iterable[Trial]) -> pandas.DataFrame:
@@ -135,7 +137,7 @@ class Optimizer:
     def ask_trial(self) -> Trial:
         """The next point with the number of its trial."""
         number, params = self._native.ask()
-        return Trial(number, json.loads(params))
+        return Trial(number, self._space._ordered(json.loads(params)))
 
     def tell(self, params: Mapping[str, Any] | Trial | int, value: Any) -> None:
         """Takes in a value: of a point, whether it was asked for or not, of a trial, or of a trial's number.
@@ -172,7 +174,7 @@ class Optimizer:
     @property
     def trials(self) -> list[Trial]:
         """All trials, by number."""
-        return trials_from(self._native.trials())
+        return trials_from(self._native.trials(), self._space)
 
     @property
     def best(self) -> Trial | None:
@@ -264,7 +266,8 @@ def minimize(
 
     `f` gets a dictionary and returns a number; ``None`` and NaN mean that it failed, and so do exceptions in `catch`.
     It ends after `n_trials`, after `timeout` seconds, when a value as good as `target` was found, or when a callback, called
-    with the optimizer and the trial, returns ``True``. `n_jobs` evaluations run at a time, in threads.
+    with the optimizer and the trial, returns ``True``. `n_jobs` evaluations run at a time, in threads (-1: one for each
+    processor); that helps if `f` waits for something or leaves Python's lock, as NumPy and subprocesses do.
 
     >>> result = minimize(lambda p: abs(p["x"] - 2), {"x": (0.0, 4.0)}, n_trials=20, seed=1, progress=False)
     >>> len(result.trials), result.best_value < 0.1
@@ -308,12 +311,32 @@ class _Arguments:
     def check(self) -> None:
         if self.n_trials is None and self.timeout is None and self.target is None and not self.callbacks:
             raise ValueError("it would never end; give n_trials, timeout or target")
-        if self.n_trials is not None and self.n_trials < 1:
-            raise ValueError(f"n_trials is {self.n_trials}; it must be at least 1")
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"timeout is {self.timeout}; it must be positive")
-        if self.n_jobs < 1:
-            raise ValueError(f"n_jobs is {self.n_jobs}; it must be at least 1")
+        check_budget(self.n_trials, self.timeout)
+        self.n_jobs = jobs(self.n_jobs)
+
+
+def check_budget(n_trials: Any, timeout: Any) -> None:
+    """Refuses budgets that make no sense."""
+    count = plain(n_trials)
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise ValueError(f"n_trials is {n_trials!r}; it must be an integer from 1")
+    if timeout is not None:
+        check_seconds("timeout", timeout)
+
+
+def check_seconds(what: str, seconds: Any) -> None:
+    """Refuses times that make no sense."""
+    seconds = plain(seconds)
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
+        raise ValueError(f"{what} is {seconds!r}; it must be a positive number of seconds")
+
+
+def jobs(n_jobs: Any) -> int:
+    """How many evaluations run at a time; -1 stands for as many as there are processors."""
+    n_jobs = plain(n_jobs)
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
+        raise ValueError(f"n_jobs is {n_jobs!r}; it must be at least 1, or -1 for as many as there are processors")
+    return n_jobs if n_jobs > 0 else os.cpu_count() or 1
 
 
 def _evaluate(f: Callable[[Params], Any], params: Params, catch: tuple[type[Exception], ...]) -> tuple[Any, str | None]:

@@ -129,6 +129,7 @@ class Space:
     parameters: Any
     forbidden: Sequence[str] = ()
     json: str = field(init=False, repr=False, compare=True, default="")
+    _names: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         parameters, forbidden = _parameters(self.parameters)
@@ -138,14 +139,19 @@ class Space:
             raise TypeError(f"forbidden is the text {self.forbidden!r}; write a list of conditions")
         text = dumps({"parameters": parameters, "forbidden": [*forbidden, *self.forbidden]})
         object.__setattr__(self, "json", _native.space(text))
+        object.__setattr__(self, "_names", tuple(one["name"] for one in json.loads(self.json)["parameters"]))
 
     @property
     def names(self) -> list[str]:
         """The names of the parameters, in their order."""
-        return [parameter["name"] for parameter in json.loads(self.json)["parameters"]]
+        return list(self._names)
+
+    def _ordered(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Values in the order of the parameters."""
+        return {name: params[name] for name in self._names if name in params}
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self._names)
 
 
 def as_space(space: Any) -> Space:

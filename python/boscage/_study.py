@@ -12,8 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._model import Model
-from ._optimize import Method, Params, Trial, _evaluate, _seed, dataframe, method_json, number, trials_from
-from ._space import Space, as_space, dumps
+from ._optimize import (
+    Method,
+    Params,
+    Trial,
+    _evaluate,
+    _seed,
+    check_budget,
+    check_seconds,
+    dataframe,
+    jobs,
+    method_json,
+    number,
+    trials_from,
+)
+from ._space import Space, as_space, dumps, plain
 
 if TYPE_CHECKING:
     import pandas
@@ -63,7 +76,10 @@ class Study:
         lost_retries: int = 3,
         lease_seconds: float = 60.0,
     ) -> None:
-        self._lease = lease_seconds
+        check_seconds("lease_seconds", lease_seconds)
+        self._lease = float(lease_seconds)
+        if isinstance(lost_retries, bool) or not isinstance(lost_retries, int) or not 0 <= lost_retries < 2**32:
+            raise ValueError(f"lost_retries is {lost_retries!r}; it must be an integer from 0")
         if space is None:
             self._native = _native.Study.load(storage, name)
             data = json.loads(self._native.definition())["space"]
@@ -100,6 +116,8 @@ class Study:
 
     def ask(self, *, lease_seconds: float = 3600.0, n_trials: int | None = None) -> AskedTrial | None:
         """The next trial; none if the study has `n_trials` already. It is given to others if it is not told in time."""
+        check_seconds("lease_seconds", lease_seconds)
+        check_budget(n_trials, None)
         return self._ask(lease_seconds, n_trials, watched=False)
 
     def _ask(self, lease: float, limit: int | None, *, watched: bool) -> AskedTrial | None:
@@ -107,14 +125,18 @@ class Study:
         if asked is None:
             return None
         trial, params, attempt, token = asked
-        return AskedTrial(trial, json.loads(params), attempt=attempt, token=token)
+        return AskedTrial(trial, self._space._ordered(json.loads(params)), attempt=attempt, token=token)
 
     def tell(self, trial: Trial | int, value: Any = None, *, state: str | None = None, reason: str = "failed") -> None:
         """Ends a trial with a value, or, with `state` "FAIL" or "PRUNED", without one.
 
         The same result again changes nothing; another one is an error. ``None`` and NaN mean that it failed.
         """
-        wanted = trial.number if isinstance(trial, Trial) else trial
+        wanted = trial.number if isinstance(trial, Trial) else plain(trial)
+        if isinstance(wanted, bool) or not isinstance(wanted, int):
+            raise TypeError(f"a trial is an AskedTrial or its number, not {type(trial).__name__}")
+        if wanted < 0:
+            raise ValueError(f"there is no trial {wanted}")
         token = getattr(trial, "token", None)
         if state == "PRUNED":
             self._native.prune(wanted, reason, token)
@@ -140,8 +162,8 @@ class Study:
         """Runs trials until the study has `n_trials`, or `timeout` seconds are over; gives the reason it ended for."""
         if n_trials is None and timeout is None and not callbacks:
             raise ValueError("it would never end; give n_trials or timeout")
-        if n_jobs < 1:
-            raise ValueError(f"n_jobs is {n_jobs}; it must be at least 1")
+        check_budget(n_trials, timeout)
+        n_jobs = jobs(n_jobs)
         begin = time.monotonic()
         held: dict[int, str] = {}
         over = threading.Event()
@@ -216,7 +238,7 @@ class Study:
     @property
     def trials(self) -> list[Trial]:
         """All trials, by number."""
-        return trials_from(self._native.trials())
+        return trials_from(self._native.trials(), self._space)
 
     @property
     def best_trial(self) -> Trial:

@@ -8,7 +8,7 @@ import pytest
 
 import boscage
 
-numpy = pytest.importorskip("numpy")
+import numpy
 
 SPACE: dict[str, Any] = {"a": (-2.0, 2.0), "b": (-2.0, 2.0), "c": (-1.0, 1.0), "d": (1, 4), "e": ["u", "v", "w"]}
 
@@ -139,7 +139,7 @@ def test_points_and_trust(model: boscage.Model) -> None:
 
 
 def test_networkx(model: boscage.Model) -> None:
-    networkx = pytest.importorskip("networkx")
+    import networkx
     graph = model.to_networkx()
     assert set(graph.nodes) == set(SPACE)
     assert {frozenset(edge) for edge in graph.edges} == {frozenset((edge.first, edge.second)) for edge in model.edges}

@@ -398,10 +398,12 @@ def test_exceptions(jobs: int) -> None:
 def test_arguments_that_make_no_sense() -> None:
     for arguments, words in [
         ({}, "it would never end; give n_trials, timeout or target"),
-        ({"n_trials": 0}, "n_trials is 0; it must be at least 1"),
-        ({"timeout": -1.0}, "timeout is -1.0; it must be positive"),
-        ({"timeout": math.nan}, "timeout is nan; it must be positive"),
-        ({"n_trials": 1, "n_jobs": 0}, "n_jobs is 0; it must be at least 1"),
+        ({"n_trials": 0}, "n_trials is 0; it must be an integer from 1"),
+        ({"timeout": -1.0}, "timeout is -1.0; it must be a positive number of seconds"),
+        ({"timeout": math.nan}, "timeout is nan; it must be a positive number of seconds"),
+        ({"n_trials": 1.5}, "n_trials is 1.5; it must be an integer from 1"),
+        ({"n_trials": 1, "n_jobs": 0}, "n_jobs is 0; it must be at least 1, or -1"),
+        ({"n_trials": 1, "n_jobs": -2}, "n_jobs is -2; it must be at least 1, or -1"),
     ]:
         with pytest.raises(ValueError, match=words):
             boscage.minimize(cost, SPACE, progress=False, **arguments)  # type: ignore[arg-type]
@@ -418,7 +420,7 @@ def test_start_points_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_dataframe() -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
     result = boscage.minimize(cost, SPACE, n_trials=6, seed=1, progress=False)
     frame = result.to_dataframe()
     assert isinstance(frame, pandas.DataFrame) and len(frame) == 6

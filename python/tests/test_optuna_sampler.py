@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-optuna = pytest.importorskip("optuna")
+import optuna
 
 from optuna.distributions import (  # noqa: E402
     BaseDistribution,

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-pytest.importorskip("optuna")
-samplers = pytest.importorskip("optuna.testing.pytest_samplers", reason="published since Optuna 5")
+import optuna.testing.pytest_samplers as samplers
 
 from boscage.optuna import TreeSampler  # noqa: E402
 

@@ -10,7 +10,7 @@ import pytest
 
 import boscage
 
-matplotlib = pytest.importorskip("matplotlib")
+import matplotlib
 matplotlib.use("Agg")
 from boscage import plots  # noqa: E402
 

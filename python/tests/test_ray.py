@@ -8,7 +8,6 @@ import sys
 import numpy
 import pytest
 
-pytest.importorskip("ray.tune", reason="Ray Tune is not installed")
 
 import ray
 from ray import tune

@@ -8,7 +8,6 @@ import pickle
 import numpy
 import pytest
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -212,7 +211,7 @@ def test_seeds(data):
 
 
 def test_data_frames_give_names(data):
-    pandas = pytest.importorskip("pandas")
+    import pandas
     names = [f"column {letter}" for letter in "abcdefgh"]
     frame = pandas.DataFrame(data[0], columns=names)
     regressor = AdditiveGPRegressor().fit(frame, pandas.Series(data[1]))

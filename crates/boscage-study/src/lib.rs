@@ -26,6 +26,7 @@ pub mod parameters;
 pub mod past_results;
 mod process;
 pub mod program;
+mod propose;
 pub mod store;
 pub mod study;
 pub mod table;

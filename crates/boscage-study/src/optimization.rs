@@ -3,70 +3,17 @@
 //! It is a study without a store, for programs that keep their own records (a Python loop, a sampler of another tool). The
 //! same definition and the same outcomes give the same points as a [`crate::Study`].
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use boscage::stream::Purpose;
 use boscage::{Model, Optimizer, Point, Stream};
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
 use crate::error::{Error, Result};
-use crate::parameters::{StudySpace, Values};
+use crate::parameters::Values;
+use crate::propose::{Tried, propose};
 use crate::trial::{State, Trial};
 use crate::view::StudyView;
-
-/// How many forbidden points of the optimizer are replaced before points are drawn at random.
-const FORBIDDEN_ASKS: usize = 8;
-/// How many points are drawn at random before the space counts as forbidden altogether.
-const FORBIDDEN_DRAWS: u64 = 100_000;
-
-/// Values for a trial: those of `fixed`, and the optimizer's for the others.
-///
-/// `pending` are the points that are being evaluated. Randomness comes from the stream of the trial alone.
-pub(crate) fn propose(
-    space: &StudySpace,
-    optimizer: &mut dyn Optimizer,
-    fixed: &Values,
-    mut pending: Vec<Point>,
-    stream: &Stream,
-) -> Result<Values> {
-    let mut whole = fixed.clone();
-    space.drop_inactive(&mut whole);
-    if space.encode(&whole).is_ok() {
-        return Ok(whole);
-    }
-    let complete = |point: &Point| -> Result<Values> {
-        let mut values = space.engine_values(point)?;
-        for (value, fixed) in values.iter_mut().zip(fixed) {
-            if fixed.is_some() {
-                value.clone_from(fixed);
-            }
-        }
-        space.drop_inactive(&mut values);
-        Ok(values)
-    };
-    for _ in 0..FORBIDDEN_ASKS {
-        let point = optimizer.ask(&pending, stream)?;
-        let values = complete(&point)?;
-        if space.forbidden_by(&values).is_none() {
-            return Ok(values);
-        }
-        // Expecting nothing new there, the optimizer goes elsewhere.
-        pending.push(point);
-    }
-    let mut generator = stream.generator(Purpose::Repeat);
-    for _ in 0..FORBIDDEN_DRAWS {
-        let values = complete(&space.engine().sample(&mut generator))?;
-        if space.forbidden_by(&values).is_none() {
-            return Ok(values);
-        }
-    }
-    Err(Error::Study {
-        reason: format!(
-            "{FORBIDDEN_DRAWS} points in a row were forbidden; the conditions in `forbidden` leave (almost) nothing"
-        ),
-    })
-}
 
 /// One trial, as it is saved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,6 +25,9 @@ struct SavedTrial {
     /// None as long as nothing was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outcome: Option<SavedOutcome>,
+    /// Nobody waits for it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    forgotten: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,6 +45,8 @@ struct Saved {
     trials: Vec<SavedTrial>,
     /// The order in which outcomes were told.
     told: Vec<u64>,
+    /// Points that come first, the next one last.
+    queue: Vec<Values>,
     model: Option<Model>,
 }
 
@@ -104,9 +56,11 @@ pub struct Optimization {
     optimizer: Box<dyn Optimizer>,
     trials: Vec<SavedTrial>,
     told: Vec<u64>,
-    /// The points of trials that were asked for and not told.
-    pending: BTreeMap<u64, Point>,
-    /// Start points that were not asked for yet.
+    /// The point of each trial.
+    points: Vec<Point>,
+    /// The trials that were asked for and neither told nor forgotten.
+    pending: BTreeSet<u64>,
+    /// Points that come first, the next one last.
     queue: Vec<Values>,
 }
 
@@ -122,7 +76,8 @@ impl Optimization {
             optimizer,
             trials: Vec::new(),
             told: Vec::new(),
-            pending: BTreeMap::new(),
+            points: Vec::new(),
+            pending: BTreeSet::new(),
             queue,
         })
     }
@@ -173,31 +128,45 @@ impl Optimization {
             .last()
             .cloned()
             .unwrap_or_else(|| vec![None; self.definition.space.dimension()]);
-        let pending = self.pending.values().cloned().collect();
+        let forgotten =
+            |number: usize| self.trials.get(number).is_some_and(|trial| trial.forgotten);
+        let known = self.points.iter().enumerate().filter(|&(number, _)| !forgotten(number));
+        let tried = Tried {
+            running: self
+                .pending
+                .iter()
+                .filter_map(|&n| self.points.get(n as usize).cloned())
+                .collect(),
+            known: known.map(|(_, point)| point).collect(),
+        };
         let stream = Stream::new(self.definition.seed, stream);
-        let values =
-            propose(&self.definition.space, self.optimizer.as_mut(), &fixed, pending, &stream)?;
+        let proposed = propose(&self.definition, self.optimizer.as_mut(), &fixed, tried, &stream);
+        // What nothing can be made of is told once, and does not stand in the way for ever.
         self.queue.pop();
-        self.pending.insert(number, self.definition.space.encode(&values)?);
-        self.trials.push(SavedTrial { number, values: values.clone(), outcome: None });
+        let values = proposed?;
+        self.begin(values.clone())?;
         Ok((number, values))
+    }
+
+    fn begin(&mut self, values: Values) -> Result<u64> {
+        let number = self.trials.len() as u64;
+        self.points.push(self.definition.space.encode(&values)?);
+        self.pending.insert(number);
+        self.trials.push(SavedTrial { number, values, outcome: None, forgotten: false });
+        Ok(number)
     }
 
     /// The trial that is open with these values, the oldest of several.
     pub fn open_trial(&self, values: &Values) -> Result<Option<u64>> {
         let point = self.definition.space.encode(values)?;
-        Ok(self.pending.iter().find(|(_, known)| **known == point).map(|(&number, _)| number))
+        Ok(self.pending.iter().copied().find(|&n| self.points.get(n as usize) == Some(&point)))
     }
 
     /// Adds a trial that nobody asked for, to be told.
     pub fn add(&mut self, values: Values) -> Result<u64> {
-        let number = self.trials.len() as u64;
         let mut values = values;
         self.definition.space.drop_inactive(&mut values);
-        let point = self.definition.space.encode(&values)?;
-        self.pending.insert(number, point);
-        self.trials.push(SavedTrial { number, values, outcome: None });
-        Ok(number)
+        self.begin(values)
     }
 
     /// Ends a trial with a value; one that is not finite is a failure.
@@ -233,7 +202,7 @@ impl Optimization {
             }
             None => {}
         }
-        let point = match self.pending.get(&number) {
+        let point = match self.points.get(number as usize) {
             Some(point) => point.clone(),
             None => self.definition.space.encode(&trial.values)?,
         };
@@ -247,13 +216,18 @@ impl Optimization {
         self.told.push(number);
         if let Some(trial) = self.trials.get_mut(number as usize) {
             trial.outcome = Some(outcome);
+            trial.forgotten = false;
         }
         Ok(())
     }
 
     /// Forgets a trial that is open: its point may be asked for again.
     pub fn forget(&mut self, number: u64) {
-        self.pending.remove(&number);
+        if self.pending.remove(&number)
+            && let Some(trial) = self.trials.get_mut(number as usize)
+        {
+            trial.forgotten = true;
+        }
     }
 
     /// Everything, as JSON.
@@ -262,6 +236,7 @@ impl Optimization {
             definition: self.definition.clone(),
             trials: self.trials.clone(),
             told: self.told.clone(),
+            queue: self.queue.clone(),
             model: self.optimizer.model().cloned(),
         };
         serde_json::to_string(&saved).map_err(|error| Error::Study { reason: error.to_string() })
@@ -274,14 +249,19 @@ impl Optimization {
         let saved: Saved =
             serde_json::from_str(json).map_err(|error| refused(error.to_string()))?;
         let mut loaded = Self::new(saved.definition)?;
-        let asked = saved.trials.len();
-        let keep = loaded.queue.len().saturating_sub(asked);
-        loaded.queue.truncate(keep);
+        let dimension = loaded.definition.space.dimension();
+        if saved.queue.iter().any(|values| values.len() != dimension) {
+            return Err(refused(format!("a point in the queue does not have {dimension} values")));
+        }
+        loaded.queue = saved.queue;
         for (place, trial) in saved.trials.iter().enumerate() {
             if trial.number != place as u64 {
                 return Err(refused(format!("trial {} is in place {place}", trial.number)));
             }
-            loaded.add(trial.values.clone())?;
+            let number = loaded.add(trial.values.clone())?;
+            if trial.forgotten {
+                loaded.forget(number);
+            }
         }
         for number in saved.told {
             let outcome = saved.trials.get(number as usize).and_then(|trial| trial.outcome.clone());

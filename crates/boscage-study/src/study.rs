@@ -12,11 +12,11 @@
 //! With a single worker, a study is a function of its definition and the outcomes: outcomes are told in the order of trial
 //! numbers, randomness comes from (seed, trial number), and the model is stored with the ask that learned it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use boscage::{Method, Model, Optimizer, Point, Stream};
+use boscage::{Model, Optimizer, Point, Stream};
 use jiff::civil::DateTime;
 use serde_json::{Map, Value as Json, json};
 
@@ -24,6 +24,7 @@ use crate::definition::{Definition, Difference, check_name};
 use crate::error::{Error, Result};
 use crate::goal::Goal;
 use crate::parameters::{StudySpace, Values};
+use crate::propose::{Tried, propose};
 use crate::store::database::Stop;
 use crate::store::{
     self, Access, Attribute, CHANGES, DEFINITION, ENQUEUED, FAILURE, FIXED, IMPORTED, LEASE, Lease,
@@ -32,11 +33,6 @@ use crate::store::{
 use crate::trial::{State, Trial};
 use crate::view::StudyView;
 use crate::worker::Worker;
-
-/// How many points of the optimizer that are forbidden or known are replaced before points are drawn at random.
-const FORBIDDEN_ASKS: usize = 8;
-/// How many points are drawn at random before the space counts as forbidden altogether.
-const FORBIDDEN_DRAWS: u64 = 100_000;
 
 /// A trial to be run.
 #[derive(Debug, Clone, PartialEq)]
@@ -537,78 +533,15 @@ impl Study {
         let ours: Map<String, Json> =
             ours.map(|(name, value)| (name.clone(), value.clone())).collect();
         let fixed = space.partial_from_json(&ours)?;
-        let mut whole = fixed.clone();
-        space.drop_inactive(&mut whole);
-        if space.encode(&whole).is_ok() {
-            return match space.forbidden_by(&whole) {
-                Some(forbidden) => Err(Error::Values {
-                    reason: format!("the values are forbidden by `{}`", forbidden.text()),
-                }),
-                None => Ok(whole),
-            };
-        }
-        let mut pending: Vec<Point> = Vec::new();
         let mut running: Vec<&Known> =
             self.known.values().filter(|known| known.state == State::Running).collect();
         running.sort_by_key(|known| known.number);
-        pending.extend(running.iter().filter_map(|known| known.point.clone()));
+        let tried = Tried {
+            running: running.iter().filter_map(|known| known.point.clone()).collect(),
+            known: self.known.values().filter_map(|known| known.point.as_ref()).collect(),
+        };
         let stream = Stream::new(self.definition.seed, number);
-        let complete = |point: &Point| -> Result<Values> {
-            let mut values = space.engine_values(point)?;
-            for (value, fixed) in values.iter_mut().zip(&fixed) {
-                if fixed.is_some() {
-                    value.clone_from(fixed);
-                }
-            }
-            space.drop_inactive(&mut values);
-            Ok(values)
-        };
-        // Points that differ only where a condition does not hold are one, which the optimizer does not know.
-        let bits =
-            |point: &Point| point.as_slice().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
-        let may_repeat =
-            fixed.iter().any(Option::is_some) || !avoids_repeats(&self.definition.method);
-        let mut known = HashSet::new();
-        if !may_repeat {
-            known.extend(self.known.values().filter_map(|known| known.point.as_ref()).map(bits));
-        }
-        let is_new = |values: &Values| -> Result<bool> {
-            Ok(may_repeat || !known.contains(&bits(&space.encode(values)?)))
-        };
-        for _ in 0..FORBIDDEN_ASKS {
-            let point = self.optimizer.ask(&pending, &stream).map_err(|error| match error {
-                // The optimizer counts points that are one, or forbidden.
-                boscage::Error::SpaceExhausted { .. } if !may_repeat => {
-                    boscage::Error::SpaceExhausted { points: known.len() as u128 }
-                }
-                other => other,
-            })?;
-            let values = complete(&point)?;
-            if space.forbidden_by(&values).is_none() && is_new(&values)? {
-                return Ok(values);
-            }
-            // Expecting nothing new there, the optimizer goes elsewhere.
-            pending.push(point);
-        }
-        let mut generator = stream.generator(boscage::stream::Purpose::Repeat);
-        let mut are_all_forbidden = true;
-        for _ in 0..FORBIDDEN_DRAWS {
-            let values = complete(&space.engine().sample(&mut generator))?;
-            if space.forbidden_by(&values).is_none() {
-                if is_new(&values)? {
-                    return Ok(values);
-                }
-                are_all_forbidden = false;
-            }
-        }
-        if !are_all_forbidden {
-            return Err(boscage::Error::SpaceExhausted { points: known.len() as u128 }.into());
-        }
-        Err(Error::Study {
-            reason: format!(
-                "{FORBIDDEN_DRAWS} points in a row were forbidden; the conditions in `forbidden` leave (almost) nothing"
-            ),
-        })
+        propose(&self.definition, self.optimizer.as_mut(), &fixed, tried, &stream)
     }
 
     /// Stores a new trial, or one of the queue, as this worker's; nothing if somebody else took it out of the queue, or asked
@@ -851,7 +784,7 @@ fn stored_definition(store: &mut Store, name: Option<&str>) -> Result<(i64, Stri
         (None, [one]) => one,
         (None, _) => {
             return refused(format!(
-                "{} has several studies; choose one by --name: {}",
+                "{} has several studies; choose one by its name (`--name`; in Python, name=): {}",
                 store.location(),
                 names()
             ));
@@ -902,12 +835,6 @@ fn essence(space: &StudySpace, values: &Values, state: State, value: Option<f64>
     format!("{state:?} {:?} {values:?}", value.map(|value| value + 0.0))
 }
 
-/// Whether the method never asks for a point twice.
-fn avoids_repeats(method: &Method) -> bool {
-    let method = serde_json::to_value(method).unwrap_or_default();
-    method.pointer("/settings/repeats").and_then(Json::as_str) == Some("avoid")
-}
-
 fn other_goal(name: &str, is: Option<Goal>, wanted: Goal) -> Error {
     let is = match is {
         Some(goal) => format!("its goal is to {}", goal.name()),
@@ -925,7 +852,7 @@ fn changed(name: &str, changes: &[Difference], is_possible: bool) -> Error {
     let differences = changes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     let advice = match is_possible {
         true => {
-            "Run `boscage tune` with --allow-changes to go on with the study as it is now, or undo the changes."
+            "Allow the changes (`--allow-changes`; in Python, allow_changes=True) to go on with the study as it is now, or undo them."
         }
         false => {
             "The study cannot go on with all of this: undo what is marked, or give the study another name."

@@ -461,8 +461,8 @@ fn a_changed_study_is_refused_with_what_changed() {
     let wider = changed("low = -2, high = 2", "low = -2, high = 3");
     assert_eq!(
         error(&wider, false),
-        "study \"s\" has changed:\n  parameters.x.high: 2.0 → 3.0\nRun `boscage tune` with --allow-changes to go on with the study as \
-         it is now, or undo the changes."
+        "study \"s\" has changed:\n  parameters.x.high: 2.0 → 3.0\nAllow the changes (`--allow-changes`; in Python, \
+         allow_changes=True) to go on with the study as it is now, or undo them."
     );
     // Never possible.
     for (definition, expected) in [

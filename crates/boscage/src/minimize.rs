@@ -100,6 +100,8 @@ fn run(
             asked => asked?,
         };
         let values = space.decode(&point)?;
+        // What was evaluated are these values, and whoever keeps only them must come to the same points to the last bit.
+        let point = space.encode(&values)?;
         let outcome = objective(&values);
         if outcome.is_finite() {
             optimizer.tell(point.clone(), sign * outcome)?;

@@ -60,7 +60,7 @@ fn changes_are_listed_and_need_permission() {
       method.name: "tree" → "random"
       program.command: ["sh","-c","echo {rate} {layers}","program","{mode}"] → ["sh","-c","echo 1{layers} {rate} {layers}","program","{mode}"]
       budget.trials: 6 → 9
-    Run `boscage tune` with --allow-changes to go on with the study as it is now, or undo the changes.
+    Allow the changes (`--allow-changes`; in Python, allow_changes=True) to go on with the study as it is now, or undo them.
     "#);
     assert_eq!(essence(&scene.trials()), before, "nothing was changed");
 
