@@ -1,11 +1,13 @@
 """Finds good parameters in one call, and says what was learned."""
 
+from typing import Any
+
 import boscage
 
 
-def cost(params: dict[str, bool | int | float | str]) -> float:
-    x, y, n = float(params["x"]), float(params["y"]), int(params["n"])
-    return (x * y - 1) ** 2 + abs(n - 3) + (0.5 if params["mode"] == "slow" else 0.0)
+def cost(params: dict[str, Any]) -> float:
+    slow = 0.5 if params["mode"] == "slow" else 0.0
+    return float((params["x"] * params["y"] - 1) ** 2 + abs(params["n"] - 3) + slow)
 
 
 space = {"x": (-2.0, 2.0), "y": (-2.0, 2.0), "n": (1, 8), "mode": ["fast", "slow"]}
