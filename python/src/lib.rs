@@ -11,8 +11,8 @@ mod regression;
 mod study;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, SendError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -21,6 +21,8 @@ use errors::{Failure, panicked};
 
 /// How often Ctrl-C is looked for.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long somebody who waits for a lock sleeps before trying again.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Something that Python holds and threads work on.
 pub(crate) type Shared<T> = Arc<Mutex<T>>;
@@ -34,6 +36,15 @@ pub(crate) fn long<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> PyResult<T> {
+    long_or_undone(py, work, |_| ())
+}
+
+/// As [`long`], with something that takes back what was done if nobody waits for it any more.
+pub(crate) fn long_or_undone<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    undo: impl FnOnce(&T) + Send + 'static,
+) -> PyResult<T> {
     let (sender, receiver) = channel();
     // Only so that it may be used without Python's lock.
     let receiver = Mutex::new(receiver);
@@ -41,7 +52,10 @@ pub(crate) fn long<T: Send + 'static>(
         let done =
             catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(&panic)));
         // Nobody listens after Ctrl-C.
-        drop(sender.send(done));
+        if let Err(SendError(Ok(done))) = sender.send(done) {
+            // There is nobody left to be told of a panic either.
+            drop(catch_unwind(AssertUnwindSafe(|| undo(&done))));
+        }
     };
     std::thread::Builder::new().name("boscage".to_string()).spawn(job).map_err(|error| {
         errors::BoscageError::new_err(format!("no thread could be started: {error}"))
@@ -55,6 +69,34 @@ pub(crate) fn long<T: Send + 'static>(
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(errors::BoscageError::new_err("the work ended without a result"));
             }
+        }
+    }
+}
+
+/// Does something short with what threads work on: without Python's lock, and so that Ctrl-C ends the waiting for it.
+pub(crate) fn short_with<S: Send, T: Send>(
+    py: Python<'_>,
+    shared: &Shared<S>,
+    work: impl FnOnce(&mut S) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    let mut work = Some(work);
+    loop {
+        let done = py.detach(|| {
+            let mut held = match shared.try_lock() {
+                Ok(held) => held,
+                Err(TryLockError::Poisoned(held)) => held.into_inner(),
+                Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(PAUSE);
+                    return None;
+                }
+            };
+            let work = work.take()?;
+            let done = catch_unwind(AssertUnwindSafe(|| work(&mut held)));
+            Some(done.unwrap_or_else(|panic| Err(panicked(&panic))))
+        });
+        match done {
+            Some(done) => return done.map_err(Into::into),
+            None => py.check_signals()?,
         }
     }
 }

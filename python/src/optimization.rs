@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::errors::Failure;
 use crate::explanation::Explanation;
-use crate::{Shared, locked, long, short};
+use crate::{Shared, locked, long, long_or_undone, short, short_with};
 
 /// A definition from what Python gives.
 pub(crate) fn definition(
@@ -89,6 +89,28 @@ pub(crate) struct Optimization {
     inner: Shared<boscage_study::Optimization>,
 }
 
+impl Optimization {
+    /// A trial that nobody waits for after Ctrl-C is forgotten.
+    fn asked(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut boscage_study::Optimization) -> Result<(u64, Values), Failure>
+        + Send
+        + 'static,
+    ) -> PyResult<(u64, String)> {
+        let (inner, same) = (self.inner.clone(), self.inner.clone());
+        long_or_undone(
+            py,
+            move || {
+                let mut inner = locked(&inner);
+                let (number, values) = ask(&mut inner)?;
+                Ok((number, Json::Object(inner.definition().space.to_json(&values)).to_string()))
+            },
+            move |&(number, _)| locked(&same).forget(number),
+        )
+    }
+}
+
 #[pymethods]
 impl Optimization {
     #[new]
@@ -115,56 +137,44 @@ impl Optimization {
     }
 
     fn save(&self, py: Python<'_>) -> PyResult<String> {
-        short(py, || Ok(locked(&self.inner).save()?))
+        short_with(py, &self.inner, |inner| Ok(inner.save()?))
     }
 
     /// The next trial: its number, and its values as JSON.
     fn ask(&self, py: Python<'_>) -> PyResult<(u64, String)> {
-        let inner = self.inner.clone();
-        long(py, move || {
-            let mut inner = locked(&inner);
-            let (number, values) = inner.ask()?;
-            Ok((number, Json::Object(inner.definition().space.to_json(&values)).to_string()))
-        })
+        self.asked(py, |inner| Ok(inner.ask()?))
     }
 
     /// The next trial, with the randomness of a trial that has another number elsewhere.
     fn ask_as(&self, py: Python<'_>, stream: u64) -> PyResult<(u64, String)> {
-        let inner = self.inner.clone();
-        long(py, move || {
-            let mut inner = locked(&inner);
-            let (number, values) = inner.ask_as(stream)?;
-            Ok((number, Json::Object(inner.definition().space.to_json(&values)).to_string()))
-        })
+        self.asked(py, move |inner| Ok(inner.ask_as(stream)?))
     }
 
     fn enqueue(&self, py: Python<'_>, values: String) -> PyResult<()> {
-        short(py, || {
-            let mut inner = locked(&self.inner);
+        short_with(py, &self.inner, |inner| {
             let values = crate::optimization::values(&inner.definition().space, &values)?;
             Ok(inner.enqueue(values)?)
         })
     }
 
     fn tell(&self, py: Python<'_>, number: u64, value: f64) -> PyResult<()> {
-        short(py, || Ok(locked(&self.inner).tell(number, value)?))
+        short_with(py, &self.inner, |inner| Ok(inner.tell(number, value)?))
     }
 
     fn fail(&self, py: Python<'_>, number: u64, reason: String) -> PyResult<()> {
-        short(py, || Ok(locked(&self.inner).fail(number, &reason)?))
+        short_with(py, &self.inner, |inner| Ok(inner.fail(number, &reason)?))
     }
 
     fn forget(&self, py: Python<'_>, number: u64) -> PyResult<()> {
-        short(py, || {
-            locked(&self.inner).forget(number);
+        short_with(py, &self.inner, |inner| {
+            inner.forget(number);
             Ok(())
         })
     }
 
     /// The open trial with these values, or a new one.
     fn trial_of(&self, py: Python<'_>, values: String) -> PyResult<u64> {
-        short(py, || {
-            let mut inner = locked(&self.inner);
+        short_with(py, &self.inner, |inner| {
             let values = crate::optimization::values(&inner.definition().space, &values)?;
             match inner.open_trial(&values)? {
                 Some(number) => Ok(number),
@@ -175,19 +185,22 @@ impl Optimization {
 
     /// A new trial with these values.
     fn add(&self, py: Python<'_>, values: String) -> PyResult<u64> {
-        short(py, || {
-            let mut inner = locked(&self.inner);
+        short_with(py, &self.inner, |inner| {
             let values = crate::optimization::values(&inner.definition().space, &values)?;
             Ok(inner.add(values)?)
         })
     }
 
     fn trials(&self, py: Python<'_>) -> PyResult<String> {
-        short(py, || Ok(crate::study::trials_json(&locked(&self.inner).view()).to_string()))
+        short_with(
+            py,
+            &self.inner,
+            |inner| Ok(crate::study::trials_json(&inner.view()).to_string()),
+        )
     }
 
     fn best(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        short(py, || Ok(locked(&self.inner).view().best().map(|trial| trial.number)))
+        short_with(py, &self.inner, |inner| Ok(inner.view().best().map(|trial| trial.number)))
     }
 
     /// What was learned, explained; none if nothing was.
@@ -200,8 +213,7 @@ impl Optimization {
     }
 
     fn definition(&self, py: Python<'_>) -> PyResult<String> {
-        short(py, || {
-            let inner = locked(&self.inner);
+        short_with(py, &self.inner, |inner| {
             let definition = inner.definition();
             let parts = json!({
                 "space": definition.space, "goal": definition.goal, "method": definition.choice, "seed": definition.seed,
@@ -211,6 +223,6 @@ impl Optimization {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        short(py, || Ok(locked(&self.inner).len()))
+        short_with(py, &self.inner, |inner| Ok(inner.len()))
     }
 }

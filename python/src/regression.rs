@@ -14,6 +14,12 @@ use crate::{bytes, long, numbers};
 /// Widths of the training data that a point may be away from it; beyond, all points look alike to every kernel.
 const FAR: f64 = 1e6;
 
+/// Rounds of learning structure and kernel in turn; after the first few, only as long as the log likelihood still rises by so
+/// much.
+const ROUNDS: u64 = 10;
+const LEAST_ROUNDS: u64 = 3;
+const RISE: f64 = 0.5;
+
 /// A fitted model.
 #[pyclass(frozen, module = "boscage._native")]
 pub(crate) struct Regression {
@@ -86,7 +92,23 @@ impl Regression {
             for (point, &y) in Self::points(&ranges, &x).into_iter().zip(&y) {
                 model.tell(point, y)?;
             }
-            model.learn(&Stream::new(seed, 0))?;
+            // The structure is sampled with the present kernel, and the kernel learned for the present structure: both from
+            // scratch here, so that it takes some rounds until they fit each other. The likeliest is kept.
+            let mut best: Option<boscage::Model> = None;
+            for round in 0..ROUNDS {
+                model.learn(&Stream::new(seed, round))?;
+                let Some(learned) = model.model() else { break };
+                let before = best.as_ref().map_or(f64::NEG_INFINITY, |best| best.log_likelihood);
+                if learned.log_likelihood > before {
+                    best = Some(learned.clone());
+                }
+                if round + 1 >= LEAST_ROUNDS && learned.log_likelihood < before + RISE {
+                    break;
+                }
+            }
+            if let Some(best) = best {
+                model.resume(best)?;
+            }
             let posterior = std::sync::Arc::new(model.posterior()?.clone());
             let model = model
                 .model()

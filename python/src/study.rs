@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use crate::errors::Failure;
 use crate::explanation::Explanation;
 use crate::optimization::{definition, read};
-use crate::{Shared, locked, long, short};
+use crate::{Shared, locked, long, long_or_undone, short_with};
 
 /// All trials, as Python's trials are made from.
 pub(crate) fn trials_json(view: &StudyView) -> Json {
@@ -125,8 +125,7 @@ impl Study {
     }
 
     fn definition(&self, py: Python<'_>) -> PyResult<String> {
-        short(py, || {
-            let inner = locked(&self.inner);
+        short_with(py, &self.inner, |inner| {
             let definition = inner.definition();
             let parts = json!({
                 "space": definition.space, "goal": definition.goal, "method": definition.choice, "seed": definition.seed,
@@ -144,20 +143,32 @@ impl Study {
         limit: Option<u64>,
         watched: bool,
     ) -> PyResult<Option<(u64, String, u32, String)>> {
-        let inner = self.inner.clone();
-        long(py, move || {
-            let mut inner = locked(&inner);
-            let worker = if watched { Worker::this_process() } else { Worker::somebody() };
-            match inner.ask(&worker, lease_seconds, limit)? {
-                Asked::Trial(trial) => {
-                    let params =
-                        Json::Object(inner.definition().space.to_json(&trial.values)).to_string();
-                    Ok(Some((trial.number, params, trial.attempt, trial.token)))
+        let (inner, same) = (self.inner.clone(), self.inner.clone());
+        long_or_undone(
+            py,
+            move || {
+                let mut inner = locked(&inner);
+                let worker = if watched { Worker::this_process() } else { Worker::somebody() };
+                match inner.ask(&worker, lease_seconds, limit)? {
+                    Asked::Trial(trial) => {
+                        let params = inner.definition().space.to_json(&trial.values);
+                        let params = Json::Object(params).to_string();
+                        Ok(Some((trial.number, params, trial.attempt, trial.token)))
+                    }
+                    Asked::Enough { .. } => Ok(None),
+                    Asked::Exhausted(reason) => Err(Failure::Exhausted(reason)),
                 }
-                Asked::Enough { .. } => Ok(None),
-                Asked::Exhausted(reason) => Err(Failure::Exhausted(reason)),
-            }
-        })
+            },
+            // After Ctrl-C nobody has the trial: its lease ends at once, so that the next who asks gets it.
+            move |asked| {
+                if let Some((number, _, _, token)) = asked
+                    && let Ok(mut renewer) = locked(&same).renewer()
+                {
+                    // If this fails too, it is given back when the lease has passed.
+                    drop(renewer.renew(&[(*number, token.clone())], 0.0));
+                }
+            },
+        )
     }
 
     /// Whether it was news.

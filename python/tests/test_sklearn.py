@@ -311,3 +311,13 @@ def test_what_comes_out_belongs_to_the_caller(fitted, data):
     mean += 1
     std[:] = 0
     assert mean.flags.writeable and mean.dtype == float
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_product_among_many_columns_is_found(seed: int) -> None:
+    rng = numpy.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(400, 20))
+    y = X[:, 0] * X[:, 1] + rng.normal(0, 0.1, size=400)
+    regressor = AdditiveGPRegressor().fit(X[:250], y[:250])
+    assert regressor.score(X[250:], y[250:]) > 0.8
+    assert ("x0", "x1") in [(edge.first, edge.second) for edge in regressor.edges_[:3]]

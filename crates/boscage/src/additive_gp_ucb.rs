@@ -211,7 +211,7 @@ pub struct AdditiveGpUcb {
     space: Space,
     settings: AdditiveGpUcbSettings,
     data: Dataset,
-    /// Points that could not be evaluated: conditioned on like pending ones, or they would be the maximum again.
+    /// Points that could not be evaluated: conditioned on too, or they would be the maximum again.
     failed: Vec<Point>,
     seen: Seen,
     /// The initial parameters, with the structure to begin with.
@@ -456,7 +456,7 @@ impl AdditiveGpUcb {
         let posterior = match &self.posterior {
             Some(posterior) if pending.is_empty() && self.failed.is_empty() => posterior,
             Some(posterior) => {
-                with_pending = posterior.with_pending(&[&self.failed, pending].concat())?;
+                with_pending = posterior.with_failed(&self.failed)?.with_pending(pending)?;
                 &with_pending
             }
             None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
@@ -817,6 +817,29 @@ mod tests {
         graphs.dedup();
         // Of C(66, 2) forests of two edges ten are seldom all different, but mostly.
         assert!(graphs.len() >= 9, "{}", graphs.len());
+    }
+
+    /// The best part of the space cannot be evaluated. Without an outcome there, it must lose its appeal all the same.
+    #[test]
+    fn a_region_where_everything_fails_is_left_alone() {
+        let space = Space::unit_cube(2).unwrap();
+        for seed in 0..4 {
+            let mut optimizer =
+                AdditiveGpUcb::new(space.clone(), AdditiveGpUcbSettings::default()).unwrap();
+            let mut failures = 0;
+            for trial in 0..50 {
+                let point = optimizer.ask(&[], &Stream::new(seed, trial)).unwrap();
+                if point.0[0] > 0.8 {
+                    failures += 1;
+                    optimizer.fail(point).unwrap();
+                } else {
+                    let outcome = 10.0 * point.0[0] - point.0[1];
+                    optimizer.tell(point, outcome).unwrap();
+                }
+            }
+            let best = optimizer.data().outcomes().iter().copied().fold(f64::MIN, f64::max);
+            assert!(failures <= 25 && best > 7.5, "seed {seed}: {failures} failures, best {best}");
+        }
     }
 
     #[test]
