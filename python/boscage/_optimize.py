@@ -508,7 +508,8 @@ def minimize(
 
     The `reason` of the result is "n_trials", "timeout", "target", "callback", "exhausted" (every point was tried) or
     "interrupted" (by Ctrl-C, if there is a value already). No evaluation is lost by an exception: it has the result so far as
-    its `result` (``None`` if there is no value yet), with which :meth:`Optimizer.optimize` goes on.
+    its `result` (``None`` if there is no value yet; its reason is "error"), whose `optimizer` can go on with
+    :meth:`Optimizer.optimize`.
 
     >>> result = minimize(lambda p: abs(p["x"] - 2), {"x": (0.0, 4.0)}, n_trials=20, seed=1, progress=False)
     >>> len(result.trials), result.best_value < 0.1

@@ -564,6 +564,45 @@ def test_ctrl_c_keeps_what_was_evaluated(jobs: int) -> None:
     assert result.optimizer.optimize(cost, n_trials=2, progress=False).reason == "n_trials"
 
 
+SIGNALLED = """
+import json, os, signal, sys, threading, time
+import boscage
+
+where, jobs = sys.argv[1], int(sys.argv[2])
+names = [f"x{d}" for d in range(60)]
+optimizer = boscage.Optimizer({name: (0.0, 1.0) for name in names}, seed=1)
+for i in range(250):
+    optimizer.tell({name: (i * d * 0.37) % 1 for d, name in enumerate(names)}, float(i % 17))
+calls = []
+
+def f(params):
+    calls.append(params)
+    if where == "f" and len(calls) > 1:
+        time.sleep(3)
+    return sum(params.values())
+
+threading.Timer(1.5 if where == "f" else 0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+if where == "f":
+    result = boscage.minimize(f, {"x": (0.0, 1.0)}, n_trials=9, n_jobs=jobs, progress=False)
+    assert [trial.state for trial in result.trials].count("COMPLETE") == 1, result.trials
+else:
+    result = optimizer.optimize(f, n_trials=9, n_jobs=jobs, progress=False)
+assert result.reason == "interrupted", result.reason
+assert result.optimizer.pending == []
+saved = json.loads(result.optimizer.save())["trials"]
+assert all("outcome" in trial or trial.get("forgotten") for trial in saved)
+print(len(calls))
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("where", ["f", "ask"])
+def test_a_real_ctrl_c(where: str, jobs: str) -> None:
+    done = subprocess.run([sys.executable, "-c", SIGNALLED, where, jobs], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 9
+
+
 def test_a_loop_goes_on() -> None:
     optimizer = Optimizer(SPACE, seed=1)
     first = optimizer.optimize(cost, n_trials=12, progress=False)
