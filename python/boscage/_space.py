@@ -159,8 +159,8 @@ class Space:
     """Parameters that make sense together.
 
     Made from a dictionary. A value of it may be a :class:`Real` and so on, a pair of numbers (two integers are an integer
-    range, otherwise a real one), a list (choices), ``bool``, a dictionary as in a study file, or an Optuna distribution. A
-    ConfigSpace object is taken as a whole.
+    range, otherwise a real one), a list (choices; two real numbers only as :class:`Categorical`, since a range may be meant),
+    ``bool``, a dictionary as in a study file, or an Optuna distribution. A ConfigSpace object is taken as a whole.
 
     >>> space = Space({"rate": Real(1e-4, 1, log=True), "layers": (1, 8), "mode": ["a", "b"], "cache": bool})
     >>> space.names
@@ -200,12 +200,11 @@ class Space:
 
     def _is_near(self, point: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
         """Whether a point is another one but for rounding, to single precision or to six digits of the range."""
-        if any(name not in point for name in asked):
-            return False
+        for name, value in asked.items():
+            if name not in point or not _is_close(self._data[name], plain(point[name]), value):
+                return False
         # More than was asked for may be there only if it counts for nothing.
-        if any(name not in asked and not self._is_conditional(name) for name in point):
-            return False
-        return all(_is_close(self._data[name], plain(point[name]), value) for name, value in asked.items())
+        return all(name in asked or self._is_conditional(name) for name in point)
 
     def __len__(self) -> int:
         return len(self._data)
