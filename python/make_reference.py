@@ -109,7 +109,7 @@ def of_class(node: ast.ClassDef, title: str) -> str:
     text += prose(ast.get_docstring(node) or "") + "\n"
     listed = []
     for member in node.body:
-        if not isinstance(member, ast.FunctionDef) or member.name.startswith("_"):
+        if not isinstance(member, ast.FunctionDef) or member.name.startswith("_") or "overload" in decorators(member):
             continue
         words = prose(ast.get_docstring(member) or "").replace("\n\n", "\n").replace("\n", "\n  ")
         if "property" in decorators(member):

@@ -18,11 +18,26 @@ way (`result.model`). Spaces are plain dictionaries; see :class:`Real`, :class:`
 :class:`Categorical` and :class:`Boolean` for defaults, scales and conditions.
 """
 
+from typing import TYPE_CHECKING
+
 from ._model import Component, Edge, Effect, Importance, Model, PairImportance, Point
 from ._native import BoscageError, SpaceExhausted, StorageError, StudyChanged, __version__
 from ._optimize import Optimizer, Result, Trial, maximize, methods, minimize
 from ._space import Boolean, Categorical, Integer, Ordinal, Real, Space
 from ._study import Study, studies
+
+if TYPE_CHECKING:
+    from . import plots as plots
+else:
+
+    def __getattr__(name):
+        # Only when it is used: drawing is not what most programs do.
+        if name == "plots":
+            import importlib
+
+            return importlib.import_module(".plots", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "Boolean",

@@ -6,13 +6,17 @@ import json
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from . import _native
-from ._space import Space, Value, dumps
+from ._space import Space, Value, point_json
 
 if TYPE_CHECKING:
     import networkx
+
+
+# What does less than this share of the variance is left out, as the program `boscage` does when it shows a study.
+LEAST_SHARE = 0.005
 
 
 def floats(data: bytes) -> Any:
@@ -100,16 +104,20 @@ class Model:
 
     def __init__(self, native: _native.Explanation, space: Space) -> None:
         self._native = native
+        self._space = space
         self._names = space.names
         self._summary: dict[str, Any] = json.loads(native.summary())
 
     @property
     def edges(self) -> list[Edge]:
-        """The learned dependency graph, strongest interaction first."""
+        """The learned dependency graph, strongest interaction first.
+
+        Without edges that do less than 0.5 % of the variance; `pairs` has all.
+        """
         return [
-            Edge(pair["first"], pair["second"], pair["frequency"])
-            for pair in self._summary["pairs"]
-            if pair["frequency"] is not None
+            Edge(pair.first, pair.second, pair.frequency)
+            for pair in self.pairs
+            if pair.frequency is not None and pair.share >= LEAST_SHARE
         ]
 
     @property
@@ -122,7 +130,7 @@ class Model:
 
     @property
     def pairs(self) -> list[PairImportance]:
-        """How much each pair matters, strongest first."""
+        """How much each pair matters, strongest first; those that are no edge have no `frequency`."""
         return [
             PairImportance(
                 pair["first"],
@@ -180,13 +188,32 @@ class Model:
         ]
         return Effect((first, second), axes, *reshaped)
 
+    @overload
+    def predict(self, points: Mapping[str, Any]) -> tuple[float, float]: ...
+    @overload
+    def predict(self, points: Iterable[Mapping[str, Any]]) -> tuple[Any, Any]: ...
     def predict(self, points: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> tuple[Any, Any]:
         """Mean and standard deviation of the objective, without noise: at one point, or at each of several."""
         if isinstance(points, Mapping):
-            mean, std = self._native.predict(dumps([dict(points)]))
+            mean, std = self._native.predict(f"[{self._point(points)}]")
             return float(floats(mean)[0]), float(floats(std)[0])
-        mean, std = self._native.predict(dumps([dict(point) for point in points]))
+        mean, std = self._native.predict(f"[{','.join(map(self._point, points))}]")
         return floats(mean), floats(std)
+
+    def _point(self, point: Any) -> str:
+        if not isinstance(point, Mapping):
+            raise TypeError(f"a point is a dictionary, not {type(point).__name__}")
+        return point_json(self._space._given(point))
+
+    def __copy__(self) -> Model:
+        # Nothing of it can change.
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a model cannot be pickled; pickle the Result or the Optimizer, whose `model` is the same")
 
     def to_networkx(self) -> networkx.Graph[str]:
         """The learned graph (needs networkx): nodes with `importance`, edges with `share` and `frequency`."""
@@ -196,6 +223,6 @@ class Model:
         for one in self.importances:
             graph.add_node(one.parameter, importance=one.main, total=one.total)
         for pair in self.pairs:
-            if pair.frequency is not None:
+            if pair.frequency is not None and pair.share >= LEAST_SHARE:
                 graph.add_edge(pair.first, pair.second, share=pair.share, frequency=pair.frequency)
         return graph

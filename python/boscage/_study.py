@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Union, overload
 
 from . import _native
 from ._model import Model
 from ._optimize import (
+    Catch,
+    Evaluation,
     Method,
     Params,
+    Start,
     Trial,
-    _evaluate,
     _seed,
+    callback_list,
+    called_back,
+    catch_tuple,
     check_budget,
     check_seconds,
     dataframe,
+    goal_name,
     jobs,
     method_json,
+    no_value,
     number,
+    run_trials,
+    space_of,
+    start_list,
     trials_from,
 )
-from ._space import Space, as_space, dumps, plain
+from ._space import Space, as_space, dumps, plain, point_json
 
 if TYPE_CHECKING:
     import pandas
 
 
-def studies(storage: str) -> list[dict[str, Any]]:
+Storage = Union[str, "os.PathLike[str]"]
+
+
+def _storage(storage: Any) -> str:
+    if not isinstance(storage, (str, os.PathLike)):
+        raise TypeError(f"the storage is {storage!r}; it must be the path of a file or the address of a database")
+    return os.fsdecode(storage)
+
+
+def studies(storage: Storage) -> list[dict[str, Any]]:
     """The studies of a store: name, goal, numbers of trials by state, best value."""
-    found: list[dict[str, Any]] = json.loads(_native.studies(storage))
+    found: list[dict[str, Any]] = json.loads(_native.studies(_storage(storage)))
     return found
 
 
@@ -50,7 +70,18 @@ class Study:
     """Trials in a store: a SQLite file, or a PostgreSQL database for many machines.
 
     The same files and rules as the program `boscage`; the tables are Optuna's, so that its dashboard shows the study. A study
-    goes on where it was when it is opened again.
+    goes on where it was when it is opened again. It is pickled and copied as its place: who unpickles it opens it there.
+
+    `space`: see :class:`Space`; without one, a study that is there is opened as it is.
+    `storage`: a file, or the address of a database, ``postgresql://...``.
+    `name`: "study" if none is given; of an existing store with one study, that one.
+    `goal`: "minimize" (which it is if nothing is said) or "maximize"; `direction` is Optuna's word for it.
+    `method`: a name of :func:`methods`, or a dictionary with ``name`` and ``settings``.
+    `seed`: the same seed, the same points; with ``None`` one is drawn when the study begins, and `seed` says which.
+    `start`: points to begin with; what one leaves out is chosen.
+    `allow_changes`: whether the space and the method may differ from those that the study was begun with.
+    `lost_retries`: how often a trial is given out again after its worker was lost.
+    `lease_seconds`: how long after its last sign of life a worker of `optimize` counts as lost.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "study.db")
@@ -66,12 +97,13 @@ class Study:
         self,
         space: Any = None,
         *,
-        storage: str = "boscage.db",
+        storage: Storage = "boscage.db",
         name: str | None = None,
-        goal: str = "minimize",
+        goal: str | None = None,
+        direction: Any = None,
         method: Method = None,
-        seed: int = 0,
-        start: Sequence[Mapping[str, Any]] = (),
+        seed: int | None = 0,
+        start: Start = (),
         allow_changes: bool = False,
         lost_retries: int = 3,
         lease_seconds: float = 60.0,
@@ -80,24 +112,42 @@ class Study:
         self._lease = float(lease_seconds)
         if isinstance(lost_retries, bool) or not isinstance(lost_retries, int) or not 0 <= lost_retries < 2**32:
             raise ValueError(f"lost_retries is {lost_retries!r}; it must be an integer from 0")
+        self._storage = _storage(storage)
+        # How many trials were given back here and not asked for since.
+        self._given_back = 0
+        wanted = _goal(goal, direction)
+        points = start_list(start)
         if space is None:
-            self._native = _native.Study.load(storage, name)
-            data = json.loads(self._native.definition())["space"]
-            parameters = {p["name"]: {k: v for k, v in p.items() if k != "name"} for p in data["parameters"]}
-            self._space = Space(parameters, data.get("forbidden", ()))
+            self._native = _native.Study.load(self._storage, name)
+            self._space = space_of(self._native.definition())
             return
         self._space = as_space(space)
+        name = "study" if name is None else name
         self._native = _native.Study.open(
-            storage,
-            "study" if name is None else name,
+            self._storage,
+            name,
             self._space.json,
-            goal,
+            wanted,
             method_json(method),
-            _seed(seed),
+            self._drawn(name) if seed is None else _seed(seed),
             allow_changes,
-            dumps([dict(point) for point in start]),
+            dumps([json.loads(point_json(self._space._given(point))) for point in points]),
             lost_retries,
         )
+
+    def _drawn(self, name: str) -> int:
+        """The seed of the study if it is there, otherwise a new one."""
+        with contextlib.suppress(ValueError, _native.BoscageError):
+            return int(json.loads(_native.Study.load(self._storage, name).definition())["seed"])
+        return _seed(None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A file stays the same one if the other process is in another folder.
+        place = self._storage if "://" in self._storage else os.path.abspath(self._storage)
+        return {"storage": place, "name": self.name, "lease_seconds": self._lease}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(Study(**state).__dict__)
 
     @property
     def name(self) -> str:
@@ -114,6 +164,15 @@ class Study:
         """`minimize` or `maximize`."""
         return str(json.loads(self._native.definition())["goal"])
 
+    @property
+    def seed(self) -> int:
+        """The seed, also if it was drawn."""
+        return int(json.loads(self._native.definition())["seed"])
+
+    @overload
+    def ask(self, *, lease_seconds: float = 3600.0, n_trials: None = None) -> AskedTrial: ...
+    @overload
+    def ask(self, *, lease_seconds: float = 3600.0, n_trials: int | None) -> AskedTrial | None: ...
     def ask(self, *, lease_seconds: float = 3600.0, n_trials: int | None = None) -> AskedTrial | None:
         """The next trial; none if the study has `n_trials` already. It is given to others if it is not told in time."""
         check_seconds("lease_seconds", lease_seconds)
@@ -127,8 +186,8 @@ class Study:
         trial, params, attempt, token = asked
         return AskedTrial(trial, self._space._ordered(json.loads(params)), attempt=attempt, token=token)
 
-    def tell(self, trial: Trial | int, value: Any = None, *, state: str | None = None, reason: str = "failed") -> None:
-        """Ends a trial with a value, or, with `state` "FAIL" or "PRUNED", without one.
+    def tell(self, trial: Trial | int, value: Any = None, *, state: Any = None, reason: str = "failed") -> None:
+        """Ends a trial with a value, or, with `state` "FAIL" or "PRUNED" (Optuna's states do too), without one.
 
         The same result again changes nothing; another one is an error. ``None`` and NaN mean that it failed.
         """
@@ -138,6 +197,7 @@ class Study:
         if wanted < 0:
             raise ValueError(f"there is no trial {wanted}")
         token = getattr(trial, "token", None)
+        state = getattr(state, "name", state)
         if state == "PRUNED":
             self._native.prune(wanted, reason, token)
             return
@@ -145,7 +205,7 @@ class Study:
             raise ValueError(f"the state {state!r} is not COMPLETE, FAIL or PRUNED")
         outcome = None if state == "FAIL" else number(value)
         if outcome is None:
-            why = reason if state == "FAIL" or value is None else f"the value is {value}"
+            why = reason if state == "FAIL" or value is None else no_value(value)
             self._native.fail(wanted, why, token)
         else:
             self._native.tell(wanted, outcome, token)
@@ -156,70 +216,33 @@ class Study:
         n_trials: int | None = None,
         timeout: float | None = None,
         n_jobs: int = 1,
-        callbacks: Sequence[Callable[[Study, Trial], Any]] = (),
-        catch: tuple[type[Exception], ...] = (),
+        callbacks: StudyCallback | Iterable[StudyCallback] = (),
+        catch: Catch = (),
     ) -> str:
-        """Runs trials until the study has `n_trials`, or `timeout` seconds are over; gives the reason it ended for."""
-        if n_trials is None and timeout is None and not callbacks:
+        """Runs trials until the study has `n_trials`, or `timeout` seconds are over; gives the reason it ended for.
+
+        `n_trials` is the total of the study, with the trials it has already (in Optuna it is how many more are run). The
+        other arguments are as in :func:`minimize`; callbacks get the study and the trial.
+
+        An exception that is not in `catch` is raised, and its trial has failed. Ctrl-C gives back what was not finished: the
+        next ask has it again.
+        """
+        called, caught = callback_list(callbacks), catch_tuple(catch)
+        if n_trials is None and timeout is None and not called:
             raise ValueError("it would never end; give n_trials or timeout")
         check_budget(n_trials, timeout)
         n_jobs = jobs(n_jobs)
-        begin = time.monotonic()
-        held: dict[int, str] = {}
+        run = _Run(self, n_trials, timeout, called)
         over = threading.Event()
-        keeper = threading.Thread(target=self._keep, args=(held, over), daemon=True)
+        keeper = threading.Thread(target=self._keep, args=(run.held, over), daemon=True)
         keeper.start()
-        running: dict[Future[tuple[Any, str | None]], AskedTrial] = {}
-        reason = ""
-        pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
         try:
-            while True:
-                while len(running) < n_jobs and not reason:
-                    if timeout is not None and time.monotonic() - begin >= timeout:
-                        reason = "timeout"
-                        break
-                    try:
-                        trial = self._ask(self._lease, n_trials, watched=True)
-                    except _native.SpaceExhausted:
-                        reason = "exhausted"
-                        break
-                    if trial is None:
-                        reason = "n_trials"
-                        break
-                    held[trial.number] = trial.token or ""
-                    if pool is None:
-                        reason = self._end(trial, _evaluate(f, trial.params, catch), held, callbacks) or reason
-                    else:
-                        running[pool.submit(_evaluate, f, trial.params, catch)] = trial
-                if not running:
-                    break
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    trial = running.pop(future)
-                    reason = self._end(trial, future.result(), held, callbacks) or reason
+            return run_trials(f, run.ask, run.end, run.release, n_jobs, caught)
         finally:
             over.set()
             keeper.join()
-            if pool is not None:
-                pool.shutdown()
-        return reason
-
-    def _end(
-        self,
-        trial: AskedTrial,
-        found: tuple[Any, str | None],
-        held: dict[int, str],
-        callbacks: Sequence[Callable[[Study, Trial], Any]],
-    ) -> str:
-        value, failure = found
-        if failure is None:
-            self.tell(trial, value)
-        else:
-            self.tell(trial, state="FAIL", reason=failure)
-        held.pop(trial.number, None)
-        outcome = number(value) if failure is None else None
-        state = "FAIL" if outcome is None else "COMPLETE"
-        done = Trial(trial.number, trial.params, state, outcome, failure)
-        return "callback" if any(callback(self, done) is True for callback in list(callbacks)) else ""
+            # After the last time that they were prolonged.
+            run.give_back()
 
     def _keep(self, held: dict[int, str], over: threading.Event) -> None:
         while not over.wait(self._lease / 3):
@@ -231,7 +254,7 @@ class Study:
 
     def enqueue(self, params: Mapping[str, Any]) -> int:
         """Puts a point into the queue; parameters that are left out are chosen by the method. Gives its number."""
-        return self._native.enqueue(dumps(dict(params)))
+        return self._native.enqueue(point_json(self._space._given(params)))
 
     enqueue_trial = enqueue
 
@@ -272,3 +295,78 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<Study {self.name!r} of {len(self._space)} parameters>"
+
+
+StudyCallback = Callable[[Study, Trial], Any]
+
+
+def _goal(goal: Any, direction: Any) -> str:
+    """The goal, by our word or by Optuna's."""
+    if direction is not None:
+        # Optuna's directions are an enumeration, with names in capitals.
+        direction = str(getattr(direction, "name", direction)).lower()
+        if goal is not None and goal != direction:
+            raise ValueError(f"the goal is {goal!r} and the direction {direction!r}; give one of them")
+    return goal_name(next((one for one in (goal, direction) if one is not None), "minimize"))
+
+
+@dataclass
+class _Run:
+    """One call of `Study.optimize`."""
+
+    study: Study
+    n_trials: int | None
+    timeout: float | None
+    callbacks: list[Callable[..., Any]]
+    # The trials that are being evaluated, with their tokens.
+    held: dict[int, str] = field(default_factory=dict)
+    released: list[tuple[int, str]] = field(default_factory=list)
+    begin: float = field(default_factory=time.monotonic)
+
+    def ask(self) -> AskedTrial | str:
+        if self.timeout is not None and time.monotonic() - self.begin >= self.timeout:
+            return "timeout"
+        study = self.study
+        # A process is not given what it holds itself, so it asks for what it has given back as if it were another one.
+        watched = study._given_back == 0
+        study._given_back = max(study._given_back - 1, 0)
+        try:
+            trial = study._ask(study._lease, self.n_trials, watched=watched)
+        except _native.SpaceExhausted:
+            return "exhausted"
+        if trial is None:
+            return "n_trials"
+        self.held[trial.number] = trial.token or ""
+        return trial
+
+    def end(self, trial: AskedTrial, evaluation: Evaluation, calls: bool) -> str:
+        value, failure, error = evaluation.outcome(trial.number)
+        if value is None:
+            # What was raised matters more than that it could not be stored.
+            with contextlib.suppress(*((_native.BoscageError,) if error is not None else ())):
+                self.study._native.fail(trial.number, failure or "failed", trial.token)
+        else:
+            self.study._native.tell(trial.number, value, trial.token)
+        self.held.pop(trial.number, None)
+        if not calls:
+            return ""
+        if error is not None:
+            raise error
+        state = "FAIL" if value is None else "COMPLETE"
+        plain_trial = Trial(trial.number, trial.params)
+        done = replace(plain_trial, state=state, value=value, failure=failure, **evaluation.times)
+        return called_back(self.callbacks, self.study, done)
+
+    def release(self, trials: list[AskedTrial]) -> None:
+        for trial in trials:
+            token = self.held.pop(trial.number, None)
+            if token is not None:
+                self.released.append((trial.number, token))
+
+    def give_back(self) -> None:
+        """Lets what was released run out, so that the next ask gives it again."""
+        if self.released:
+            with contextlib.suppress(_native.BoscageError):
+                self.study._native.renew(self.released, 0.001)
+                self.study._given_back += len(self.released)
+                time.sleep(0.002)

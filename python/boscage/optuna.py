@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import secrets
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,11 +89,15 @@ class TreeSampler(BaseSampler):
         n_startup_trials: int | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
+        if search_space is not None and not isinstance(search_space, Mapping):
+            raise TypeError(
+                f"search_space is {search_space!r}; it must be a dictionary of distributions by name (write seed=... for a seed)"
+            )
         for name, distribution in (search_space or {}).items():
             if not isinstance(distribution, BaseDistribution):
                 raise TypeError(f"parameter {name!r}: {distribution!r} is not a distribution of Optuna")
         self._search_space = None if search_space is None else dict(search_space)
-        self._seed = secrets.randbits(64) if seed is None else _seed(seed)
+        self._seed = _seed(seed)
         self._method = _method(method, n_startup_trials)
         self._independent_sampler = independent_sampler
         self._lock = threading.Lock()

@@ -112,10 +112,11 @@ def history(run: Result | Study | Optimizer, *, log: bool = False, ax: Axes | No
     return ax
 
 
-def importances(model: Model, *, top: int = 20, ax: Axes | None = None) -> Axes:
+def importances(model: Model | Result | Optimizer | Study, *, top: int = 20, ax: Axes | None = None) -> Axes:
     """How much each of the `top` parameters matters: alone, with nine tenths of what is plausible, and in pairs."""
     top = _count(top)
-    every = sorted(_model(model).importances, key=lambda one: -one.total)
+    model = _model(model)
+    every = sorted(model.importances, key=lambda one: -one.total)
     shown = every[:top][::-1]
     ax = _axes(ax, (7.0, 1.2 + 0.3 * len(shown)))
     places = range(len(shown))
@@ -132,8 +133,11 @@ def importances(model: Model, *, top: int = 20, ax: Axes | None = None) -> Axes:
     ax.set_yticks(list(places), [_short(one.parameter) for one in shown])
     ax.set_xlim(left=0.0)
     ax.set_xlabel("share of the variance over the space")
-    if len(every) > len(shown):
-        ax.set_title(f"the {len(shown)} most important of {len(every)} parameters", fontsize="medium")
+    lines = [f"the {len(shown)} most important of {len(every)} parameters"] if len(every) > len(shown) else []
+    if model.trust["predicted"] < 0.2:
+        lines.append("the model predicts little of the outcomes yet")
+    if lines:
+        ax.set_title("\n".join(lines), fontsize="medium")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(frameon=False, loc="lower right")
     _plain(ax)
@@ -188,7 +192,7 @@ def _name(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else _short(value, 12)
 
 
-def main_effects(model: Model, parameters: Sequence[str] | None = None) -> Figure:
+def main_effects(model: Model | Result | Optimizer | Study, parameters: Sequence[str] | None = None) -> Figure:
     """What parameters do alone: the outcome above or below its average, with two standard deviations.
 
     Without `parameters`, the nine that matter most.
@@ -215,7 +219,7 @@ def main_effects(model: Model, parameters: Sequence[str] | None = None) -> Figur
     return figure
 
 
-def pair(model: Model, a: str, b: str, *, ax: Axes | None = None) -> Axes:
+def pair(model: Model | Result | Optimizer | Study, a: str, b: str, *, ax: Axes | None = None) -> Axes:
     """What two parameters do together, each one's own effect included: the outcome above or below its average."""
     effect = _model(model).component(a, b)
     across, up = effect.values
@@ -252,23 +256,23 @@ def _colours() -> Any:
 Place = tuple[float, float]
 
 
-def forest(model: Model, *, labels: int = 40, ax: Axes | None = None) -> Axes:
+def forest(model: Model | Result | Optimizer | Study, *, labels: int = 40, ax: Axes | None = None) -> Axes:
     """The learned graph: the larger a parameter's circle, the more it does alone; the wider an edge, the more its two do
-    together; the darker, the more often it was sampled. Parameters without an edge stand below, the `labels` that matter most
-    have their names."""
+    together; the darker, the more often it was sampled. Edges are those of :attr:`boscage.Model.edges`. Parameters without one
+    stand below, the `labels` that matter most have their names."""
     labels = _count(labels)
     model = _model(model)
     edges = model.edges
     matters = {one.parameter: one for one in model.importances}
     places = _places(list(matters), edges)
-    share = {(pair.first, pair.second): max(pair.share, 0.0) for pair in model.pairs}
-    largest = max((share[edge.first, edge.second] for edge in edges), default=0.0) or 1.0
+    share = {(pair.first, pair.second): min(max(pair.share, 0.0), 1.0) for pair in model.pairs}
     high = max(y for _, y in places.values()) - min(y for _, y in places.values())
     wide = max(x for x, _ in places.values()) - min(x for x, _ in places.values())
-    ax = _axes(ax, (min(3.0 + 0.9 * wide, 14.0), min(2.0 + 0.9 * high, 14.0)))
+    ax = _axes(ax, (min(max(3.0 + 0.9 * wide, 5.0), 14.0), min(2.6 + 0.9 * high, 14.0)))
     for edge in edges:
         (x0, y0), (x1, y1) = places[edge.first], places[edge.second]
-        width = 1.0 + 5.0 * math.sqrt(share[edge.first, edge.second] / largest)
+        # The same width means the same in every picture.
+        width = 1.0 + 6.0 * math.sqrt(share[edge.first, edge.second])
         opacity = 0.2 + 0.8 * min(max(edge.frequency, 0.0), 1.0)
         ax.plot([x0, x1], [y0, y1], color=_ORANGE, linewidth=width, alpha=opacity, solid_capstyle="round", zorder=1)
     top = max((one.main for one in matters.values()), default=0.0) or 1.0
@@ -297,9 +301,18 @@ def forest(model: Model, *, labels: int = 40, ax: Axes | None = None) -> Axes:
         )
     ax.margins(0.12)
     ax.set_aspect("equal", adjustable="datalim")
-    ax.set_axis_off()
+    # Without an axis, but with the room for what is said below it.
+    ax.spines[:].set_visible(False)
+    ax.set_xticks([])
+    ax.set_yticks([])
     joined = f"{len(edges)} {'edge' if len(edges) == 1 else 'edges'}"
     ax.set_title(f"{len(names)} parameters, {joined}", fontsize="medium")
+    meaning = ["the larger a circle, the more the parameter does alone"]
+    if edges:
+        meaning.append("lines: two that depend on each other; wider: they do more together; darker: it is surer")
+    if labels < len(names):
+        meaning.append(f"the {labels} most important names are shown" if labels > 1 else "the most important name is shown")
+    ax.set_xlabel("\n".join(meaning), fontsize="small", color="#555555")
     return ax
 
 

@@ -27,7 +27,7 @@ __all__ = ["BoscageSearch"]
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class BoscageSearch(Searcher):
@@ -51,10 +51,10 @@ class BoscageSearch(Searcher):
     Ranges come from the tuner's ``param_space``: ``uniform``, ``quniform``, ``loguniform``, ``qloguniform``,
     ``randint``, ``qrandint``, ``lograndint``, ``qlograndint`` and ``choice``, in nested dictionaries too; everything
     else in it is a constant. Or they are given here, as anything that :class:`boscage.Space` takes; names with ``/``
-    then stand for nested dictionaries. Trials that are running count as pending; trials that end with an error,
-    without the metric or with NaN have failed.
+    then stand for nested dictionaries, and constants beside Tune's ranges are part of every configuration. Trials that
+    are running count as pending; trials that end with an error, without the metric or with NaN have failed.
 
-    The saved state is JSON and holds no code.
+    The saved state is JSON and holds no code: choices and constants that JSON does not know come from the space again.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class BoscageSearch(Searcher):
         metric: str | None = None,
         mode: str | None = None,
         method: Method = None,
-        seed: int = 0,
+        seed: int | None = 0,
         points_to_evaluate: Sequence[Mapping[str, Any]] = (),
         max_concurrent: int | None = None,
     ) -> None:
@@ -93,6 +93,9 @@ class BoscageSearch(Searcher):
         self._objects: dict[str, list[Any]] = {}
         # Steps on a log scale, which the engine does not have: it sees how many steps a value is.
         self._steps: dict[str, float] = {}
+        # What else was in the space that was given here; what is in the tuner's, Tune adds itself. Each value in a list, which
+        # is empty as long as it is not known.
+        self._constants: dict[str, list[Any]] = {}
         self._space: Space | None = None
         self._optimizer: Optimizer | None = None
         self._live: dict[str, int] = {}
@@ -100,6 +103,7 @@ class BoscageSearch(Searcher):
         if space is not None:
             if isinstance(space, Mapping) and any(_is_domain(value) for _, value in _leaves(space)):
                 self._space, self._objects, self._steps = _converted(space)
+                self._constants = {name: [value] for name, value in _leaves(space) if not _is_domain(value)}
             else:
                 self._space = as_space(space)
             self._begin()
@@ -126,6 +130,8 @@ class BoscageSearch(Searcher):
             if (space.json, steps) != (self._space.json, self._steps):
                 return False
             self._objects = objects
+            known = dict(_leaves(config))
+            self._constants = {n: [known[n]] if n in known else value for n, value in self._constants.items()}
         elif has_domains:
             self._space, self._objects, self._steps = _converted(config)
         elif self._space is None:
@@ -222,7 +228,8 @@ class BoscageSearch(Searcher):
             "metric": self._metric,
             "mode": self._mode,
             "max_concurrent": self._max_concurrent,
-            "objects": sorted(self._objects),
+            "objects": {name: _data(choices) for name, choices in self._objects.items()},
+            "constants": {name: _data(value) for name, value in self._constants.items()},
             "steps": self._steps,
             "live": self._live,
             "configs": self._configs,
@@ -239,7 +246,8 @@ class BoscageSearch(Searcher):
         self._live = {str(trial): int(number) for trial, number in state["live"].items()}
         self._configs = {str(trial): dict(config) for trial, config in state["configs"].items()}
         # What is not known yet comes with the tuner's param_space.
-        self._objects = {name: self._objects.get(name, []) for name in state["objects"]}
+        self._objects = {name: list(found) or self._objects.get(name, []) for name, found in state["objects"].items()}
+        self._constants = {n: list(found) or self._constants.get(n, []) for n, found in state["constants"].items()}
         self._steps = dict(state["steps"])
         if optimizer is not None:
             self._optimizer, self._space = optimizer, optimizer.space
@@ -262,22 +270,21 @@ class BoscageSearch(Searcher):
             raise ValueError(f"{checkpoint_path} does not hold the state of a BoscageSearch: {error}") from error
 
     def _nested(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        values = {name: _restored(name, known)[0] for name, known in self._constants.items()}
+        values.update({name: self._decoded(name, value) for name, value in params.items()})
         config: dict[str, Any] = {}
-        for name, value in params.items():
-            if name in self._objects:
-                if not self._objects[name]:
-                    raise RuntimeError(
-                        f"the choices of {name!r} are not in the saved state; give the searcher or the tuner the space"
-                    )
-                value = self._objects[name][int(value)]
-            elif name in self._steps:
-                value = value * self._steps[name]
+        for name, value in values.items():
             *above, last = name.split("/")
             place = config
             for key in above:
                 place = place.setdefault(key, {})
             place[last] = value
         return config
+
+    def _decoded(self, name: str, value: Any) -> Any:
+        if name in self._objects:
+            return _restored(name, self._objects[name])[int(value)]
+        return value * self._steps[name] if name in self._steps else value
 
     def _flat(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """The values of our parameters in a configuration, without what else there is in it."""
@@ -294,6 +301,22 @@ class BoscageSearch(Searcher):
             if name in flat:
                 flat[name] = round(plain(flat[name]) / step)
         return {name: plain(value) for name, value in flat.items()}
+
+
+def _restored(name: str, known: list[Any]) -> list[Any]:
+    """What is known of a parameter that JSON has no words for."""
+    if not known:
+        raise RuntimeError(f"the values of {name!r} are not in the saved state; give the searcher or the tuner the space")
+    return known
+
+
+def _data(values: list[Any]) -> list[Any]:
+    """Values that JSON gives back as they are; otherwise nothing."""
+    try:
+        same: list[Any] = json.loads(json.dumps(values, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return []
+    return same if all(map(_equal, same, values)) else []
 
 
 def _equal(one: Any, other: Any) -> bool:

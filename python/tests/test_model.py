@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -70,7 +72,7 @@ def at(values: list[Any], mean: Any, value: Any) -> float:
 def test_components_sum_to_the_prediction(model: boscage.Model) -> None:
     """The average, every parameter's own effect and every edge's interaction are the model, to the last digits."""
     main = {name: model.component(name) for name in SPACE}
-    edges = [(edge.first, edge.second) for edge in model.edges]
+    edges = [(pair.first, pair.second) for pair in model.pairs if pair.frequency is not None]
     pairs = {edge: model.component(*edge) for edge in edges}
     grids = {name: list(main[name].values[0]) for name in SPACE}
     # A pair's grid may be coarser than a parameter's.
@@ -136,6 +138,33 @@ def test_points_and_trust(model: boscage.Model) -> None:
         assert model.predict(point.params) == pytest.approx((point.mean, point.std))
     assert model.trust["observations"] == 151
     assert model.trust["predicted"] > 0.9
+
+
+def test_edges_that_do_next_to_nothing_are_left_out(model: boscage.Model) -> None:
+    learned = [pair for pair in model.pairs if pair.frequency is not None]
+    assert len(model.edges) < len(learned)
+    assert [(edge.first, edge.second) for edge in model.edges] == [
+        (pair.first, pair.second) for pair in learned if pair.share >= 0.005
+    ]
+
+
+def test_a_model_is_copied_and_not_pickled(model: boscage.Model) -> None:
+    assert copy.copy(model) is model and copy.deepcopy({"model": model})["model"] is model
+    with pytest.raises(TypeError, match="a model cannot be pickled; pickle the Result or the Optimizer"):
+        pickle.dumps(model)
+    result = boscage.minimize(cost, SPACE, n_trials=15, seed=1, progress=False)
+    assert str(pickle.loads(pickle.dumps(result)).model) == str(result.model)
+
+
+def test_the_model_is_made_once() -> None:
+    optimizer = boscage.minimize(cost, SPACE, n_trials=15, seed=1, progress=False).optimizer
+    first = optimizer.model
+    assert first is not None and optimizer.model is first
+    params = optimizer.ask()
+    optimizer.tell(params, cost(params))
+    second = optimizer.model
+    assert second is not None and second is not first
+    assert second.trust["observations"] == first.trust["observations"] + 1
 
 
 def test_networkx(model: boscage.Model) -> None:

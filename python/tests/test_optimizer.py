@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import json
 import math
 import pickle
@@ -168,7 +169,7 @@ def test_values_that_are_no_numbers(value: Any) -> None:
 
 
 def test_settings_that_make_no_sense() -> None:
-    with pytest.raises(ValueError, match="unknown variant `minimise`, expected `minimize` or `maximize`"):
+    with pytest.raises(ValueError, match="the goal is 'minimise'; it must be 'minimize' or 'maximize'"):
         Optimizer(SPACE, goal="minimise")
     with pytest.raises(ValueError, match='there is no method "treee"; the methods are tree, '):
         Optimizer(SPACE, method="treee")
@@ -176,7 +177,11 @@ def test_settings_that_make_no_sense() -> None:
         Optimizer(SPACE, method={"name": "tree", "settings": {"q": 1}})
     with pytest.raises(TypeError, match="a method is a name, or a dictionary"):
         Optimizer(SPACE, method={})
-    for seed in (-1, 1.5, True, None, 2**64, "1"):
+    with pytest.raises(ValueError, match="the method has 'seting', which is not known"):
+        Optimizer(SPACE, method={"name": "tree", "seting": {}})
+    with pytest.raises(TypeError, match="its settings are a dictionary"):
+        Optimizer(SPACE, method={"name": "tree", "settings": []})
+    for seed in (-1, 1.5, True, 2**64, "1"):
         with pytest.raises(ValueError, match="it must be an integer from 0 to"):
             Optimizer(SPACE, seed=seed)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="-1 points cannot be asked for"):
@@ -406,19 +411,314 @@ def test_arguments_that_make_no_sense() -> None:
         ({"n_trials": 1.5}, "n_trials is 1.5; it must be an integer from 1"),
         ({"n_trials": 1, "n_jobs": 0}, "n_jobs is 0; it must be at least 1, or -1"),
         ({"n_trials": 1, "n_jobs": -2}, "n_jobs is -2; it must be at least 1, or -1"),
+        ({"target": math.nan}, "target is nan; it must be a number"),
+        ({"target": "low"}, "target is 'low'; it must be a number"),
+        ({"n_trials": 1, "callbacks": 3}, "callbacks is 3; it must be a function or a list of functions"),
+        ({"n_trials": 1, "callbacks": [3]}, "callbacks has 3, which is not a function"),
+        ({"n_trials": 1, "catch": 3}, "catch is 3; it must be a class of exceptions or several"),
+        ({"n_trials": 1, "catch": [ValueError, "x"]}, "catch has 'x', which is not a class of exceptions"),
+        ({"n_trials": 1, "catch": KeyboardInterrupt}, "catch has .*, which is not a class of exceptions"),
+        ({"n_trials": 1, "start": "x"}, "start is 'x'; it must be a list of dictionaries"),
+        ({"n_trials": 1, "start": [1]}, "start has 1; it must be a list of dictionaries"),
     ]:
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises((TypeError, ValueError), match=words):
             boscage.minimize(cost, SPACE, progress=False, **arguments)  # type: ignore[arg-type]
 
 
-def test_start_points_and_progress(capsys: pytest.CaptureFixture[str]) -> None:
+def test_start_points_and_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     start = [{"x": 2.0}, {**FULL, "n": 5}]
     result = boscage.minimize(cost, SPACE, n_trials=4, seed=1, start=start, progress=True)
     assert result.trials[0].params["x"] == 2.0
     assert result.trials[1].params == {**FULL, "n": 5}
     assert "4/4 trials, best " in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    boscage.minimize(cost, SPACE, n_trials=4, seed=1)
+    shown = capsys.readouterr().err
+    assert "\r4/4 trials, best " in shown and "\033" not in shown
+    monkeypatch.delitem(sys.modules, "ipykernel")
     boscage.minimize(cost, SPACE, n_trials=4, seed=1)
     assert capsys.readouterr().err == ""
+
+
+def test_one_of_several_is_enough() -> None:
+    def breaks(params: dict[str, Any]) -> float:
+        raise ZeroDivisionError("always") if params["n"] > 2 else ValueError("never")
+
+    seen: list[int] = []
+    with pytest.raises(boscage.BoscageError, match="none of 6 trials"):
+        boscage.minimize(
+            breaks, {"n": (1, 8)}, n_trials=6, catch=Exception, start={"n": 3}, callbacks=lambda _, t: seen.append(t.number),
+            progress=False,
+        )  # fmt: skip
+    assert seen == list(range(6))
+
+    def three(params: dict[str, Any]) -> Any:
+        if params["n"] == 3:
+            raise ZeroDivisionError("three")
+        return params["n"]
+
+    result = boscage.minimize(
+        three, {"n": (1, 8)}, n_trials=8, catch=[ZeroDivisionError], start={"n": 3}, progress=False
+    )
+    assert result.trials[0].failure == "ZeroDivisionError: three"
+
+
+def test_a_true_of_numpy_stops() -> None:
+    import numpy
+
+    result = boscage.minimize(
+        cost, SPACE, n_trials=9, callbacks=lambda _, t: numpy.bool_(t.number == 2), method="random", progress=False
+    )
+    assert result.reason == "callback" and len(result.trials) == 3
+
+
+def test_a_seed_that_is_drawn() -> None:
+    first, second = (boscage.minimize(cost, SPACE, n_trials=3, seed=None, progress=False) for _ in range(2))
+    assert first.optimizer.seed != second.optimizer.seed
+    again = boscage.minimize(cost, SPACE, n_trials=3, seed=first.optimizer.seed, progress=False)
+    assert [trial.params for trial in again.trials] == [trial.params for trial in first.trials]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_times(jobs: int) -> None:
+    seen: list[boscage.Trial] = []
+
+    def slow(params: dict[str, Any]) -> float | None:
+        time.sleep(0.02)
+        return None if params["n"] == 1 else cost(params)
+
+    before = str(datetime.datetime.now())
+    result = boscage.minimize(
+        slow, SPACE, n_trials=6, n_jobs=jobs, method="random", start={"n": 1}, callbacks=lambda _, t: seen.append(t),
+        progress=False,
+    )  # fmt: skip
+    after = str(datetime.datetime.now())
+    assert sorted(seen, key=lambda trial: trial.number) == result.trials
+    for trial in [*result.trials, result.best_trial]:
+        assert trial.seconds is not None and 0.02 <= trial.seconds < 5
+        assert trial.datetime_start is not None and trial.datetime_complete is not None
+        assert before <= trial.datetime_start < trial.datetime_complete <= after
+    assert list(result.to_dataframe()["duration_seconds"]) == [trial.seconds for trial in result.trials]
+    assert pickle.loads(pickle.dumps(result.optimizer)).trials == result.trials
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("what", ["f", "type", "callback"])
+def test_an_exception_has_the_result_so_far(jobs: int, what: str) -> None:
+    def breaks(params: dict[str, Any]) -> Any:
+        if params["n"] == 8:
+            if what == "f":
+                raise OSError("the disk is full")
+            return "a lot" if what == "type" else cost(params)
+        return cost(params)
+
+    def called(_: Optimizer, trial: boscage.Trial) -> None:
+        if what == "callback" and trial.params["n"] == 8:
+            raise OSError("the disk is full")
+
+    start = [{"n": 2}, {"n": 3}, {"n": 8}, {"n": 4}]
+    kind, words = (TypeError, "which is not a number") if what == "type" else (OSError, "the disk is full")
+    with pytest.raises(kind, match=words) as raised:
+        boscage.minimize(breaks, SPACE, n_trials=9, n_jobs=jobs, start=start, callbacks=called, progress=False)
+    result = raised.value.result  # type: ignore[attr-defined]
+    assert {2, 3} <= {trial.params["n"] for trial in result.trials if trial.value is not None}
+    assert {trial.state for trial in result.trials} <= {"COMPLETE", "FAIL"}
+    failure = next(trial.failure for trial in result.trials if trial.params["n"] == 8)
+    assert failure == {"f": "OSError: the disk is full", "callback": None}.get(
+        what, "TypeError: the value of trial 2 is 'a lot', which is not a number"
+    )
+    if sys.version_info >= (3, 11):
+        assert "error.result" in raised.value.__notes__[0]
+    told = len(result.trials)
+    assert len(result.optimizer.optimize(cost, n_trials=3, progress=False).trials) == told + 3
+
+
+def test_an_exception_before_there_is_a_value() -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        boscage.minimize(lambda _: 1 / 0, SPACE, n_trials=9, progress=False)
+    assert raised.value.result is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_ctrl_c_keeps_what_was_evaluated(jobs: int) -> None:
+    over = threading.Event()
+
+    def interrupted(params: dict[str, Any]) -> float:
+        if params["n"] == 8:
+            raise KeyboardInterrupt
+        if params["n"] == 7:
+            over.wait(20)
+        return cost(params)
+
+    start = [{"n": 2}, {"n": 3}, {"n": 7} if jobs > 1 else {"n": 4}, {"n": 8}]
+    begin = time.monotonic()
+    try:
+        result = boscage.minimize(interrupted, SPACE, n_trials=9, n_jobs=jobs, start=start, progress=False)
+        with pytest.raises(KeyboardInterrupt):
+            boscage.minimize(interrupted, {"n": (7, 8)}, n_trials=2, n_jobs=jobs, start={"n": 8}, progress=False)
+    finally:
+        over.set()
+    assert time.monotonic() - begin < 10
+    assert result.reason == "interrupted"
+    assert {2, 3} <= {trial.params["n"] for trial in result.trials if trial.value is not None}
+    # Nobody waits for the others.
+    assert result.optimizer.pending == []
+    assert result.optimizer.optimize(cost, n_trials=2, progress=False).reason == "n_trials"
+
+
+SIGNALLED = """
+import json, os, signal, sys, threading, time
+import boscage
+
+where, jobs = sys.argv[1], int(sys.argv[2])
+names = [f"x{d}" for d in range(60)]
+optimizer = boscage.Optimizer({name: (0.0, 1.0) for name in names}, seed=1)
+for i in range(250):
+    optimizer.tell({name: (i * d * 0.37) % 1 for d, name in enumerate(names)}, float(i % 17))
+calls = []
+
+def f(params):
+    calls.append(params)
+    if where == "f" and len(calls) > 1:
+        time.sleep(3)
+    return sum(params.values())
+
+threading.Timer(1.5 if where == "f" else 0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+if where == "f":
+    result = boscage.minimize(f, {"x": (0.0, 1.0)}, n_trials=9, n_jobs=jobs, progress=False)
+    assert [trial.state for trial in result.trials].count("COMPLETE") == 1, result.trials
+else:
+    result = optimizer.optimize(f, n_trials=9, n_jobs=jobs, progress=False)
+assert result.reason == "interrupted", result.reason
+assert result.optimizer.pending == []
+saved = json.loads(result.optimizer.save())["trials"]
+assert all("outcome" in trial or trial.get("forgotten") for trial in saved)
+print(len(calls))
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("where", ["f", "ask"])
+def test_a_real_ctrl_c(where: str, jobs: str) -> None:
+    done = subprocess.run([sys.executable, "-c", SIGNALLED, where, jobs], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 9
+
+
+def test_a_loop_goes_on() -> None:
+    optimizer = Optimizer(SPACE, seed=1)
+    first = optimizer.optimize(cost, n_trials=12, progress=False)
+    second = optimizer.optimize(cost, n_trials=6, progress=False)
+    assert len(first.trials) == 12 and len(second.trials) == 18
+    straight = boscage.minimize(cost, SPACE, n_trials=18, seed=1, progress=False)
+    assert [(t.params, t.value) for t in second.trials] == [(t.params, t.value) for t in straight.trials]
+    assert second.best_value == optimizer.best_value == min(t.value for t in second.trials if t.value is not None)
+    # What is good enough is so in the trials of this call.
+    assert optimizer.optimize(cost, n_trials=1, target=math.inf, progress=False).reason == "target"
+
+
+@pytest.mark.parametrize("goal", ["minimize", "maximize"])
+def test_the_best_is_the_native_one(goal: str) -> None:
+    optimizer = Optimizer(SPACE, seed=1, goal=goal, method="random")
+    with pytest.raises(ValueError, match="no trial has a value yet"):
+        _ = optimizer.best_trial
+    trials = [optimizer.ask_trial() for _ in range(12)]
+    values = [3.0, 1.0, None, 7.0, 1.0, 7.0, math.nan, 2.0, 1.0, 7.0, 0.5, 8.0]
+    for trial, value in reversed(list(zip(trials, values))):
+        optimizer.tell(trial, value)
+        for one in (optimizer, copy.copy(optimizer)):
+            best = one._native.best()
+            assert one.best == (None if best is None else one.trials[best])
+    optimizer.tell({**FULL, "n": 5}, -100.0 if goal == "minimize" else 100.0)
+    assert optimizer.best_params == {**FULL, "n": 5} and optimizer.best_trial.number == 12
+    assert optimizer.best_value == optimizer.trials[12].value
+    assert list(optimizer.to_dataframe()["number"]) == list(range(13))
+
+
+def test_a_rounded_point_is_the_one_that_was_asked_for() -> None:
+    import numpy
+
+    space = {**SPACE, "rate": Real(1e-5, 1, log=True), "year": Real(2000, 2001), "share": boscage.Ordinal([0.1, 0.2, 0.7])}
+    optimizer = Optimizer(space, seed=1, method="random")
+
+    def single(value: Any) -> Any:
+        return numpy.float32(value) if isinstance(value, float) else value
+
+    for point in reversed(optimizer.ask(20)):
+        optimizer.tell({name: single(value) for name, value in point.items()}, 1.0)
+    for point in reversed(optimizer.ask(20)):
+        del point["year"], point["rate"]
+        asked = next(trial for trial in optimizer.pending if point.items() <= trial.params.items())
+        rounded = {name: round(v, 6) if isinstance(v, float) else v for name, v in asked.params.items()}
+        optimizer.tell({**rounded, "rate": float(f"{asked.params['rate']:.6g}"), "z": point.get("z", math.nan)}, 2.0)
+    assert len(optimizer) == 40 and optimizer.pending == []
+    assert {trial.state for trial in optimizer.trials} == {"COMPLETE"}
+    # Another point is another trial.
+    params = optimizer.ask()
+    optimizer.tell({**params, "x": params["x"] * 0.999}, 3.0)
+    assert len(optimizer) == 42 and [trial.number for trial in optimizer.pending] == [40]
+
+
+def test_pending_and_forgotten() -> None:
+    optimizer = Optimizer({"a": (1, 2), "b": (1, 2)}, seed=1)
+    first, second, third = optimizer.ask(3)
+    assert [trial.params for trial in optimizer.pending] == [first, second, third]
+    optimizer.forget(second)
+    optimizer.forget(optimizer.pending[0])
+    for one in (optimizer, Optimizer.load(optimizer.save()), copy.deepcopy(optimizer)):
+        assert [(trial.number, trial.params) for trial in one.pending] == [(2, third)]
+        assert {tuple(point.items()) for point in one.ask(3)} >= {tuple(first.items()), tuple(second.items())}
+    with pytest.raises(ValueError, match="trial 0 is not open; `pending` has those that are"):
+        optimizer.forget(0)
+    with pytest.raises(ValueError, match="no open trial has this point"):
+        Optimizer({"a": (1, 2)}).forget({"a": 1})
+
+
+def test_what_is_not_there_may_be_nan() -> None:
+    optimizer = Optimizer(SPACE)
+    optimizer.tell({**FULL, "z": math.nan}, 1.0)
+    optimizer.enqueue({**FULL, "n": 3, "z": math.nan})
+    assert optimizer.ask() == {**FULL, "n": 3}
+    assert optimizer.trials[0].params == FULL
+    with pytest.raises(ValueError, match='there is no value for "z"'):
+        optimizer.tell({**FULL, "mode": "a", "z": math.nan}, 1.0)
+
+
+def test_objects_that_are_no_values() -> None:
+    optimizer = Optimizer(SPACE)
+    itself: list[Any] = []
+    itself.append(itself)
+
+    class Odd:
+        ndim = 0
+
+        def item(self) -> Any:
+            return self
+
+    for value in (object(), Odd(), 1j, itself, {1, 2}, b"x", Optimizer):
+        for call in (optimizer.enqueue, lambda point: optimizer.tell(point, 1.0)):
+            with pytest.raises(TypeError, match="parameter 'x': .* is not a number, text or truth value"):
+                call({**FULL, "x": value})  # type: ignore[operator]
+    with pytest.raises(TypeError, match=r"the name \(1, 2\) is not text"):
+        optimizer.enqueue({(1, 2): 3})  # type: ignore[dict-item]
+
+
+def test_integers_beyond_all_numbers_are_not_finite() -> None:
+    optimizer = Optimizer(SPACE)
+    optimizer.tell(optimizer.ask(), 10**400)
+    optimizer.tell(optimizer.ask(), -(10**9000))
+    assert [trial.failure for trial in optimizer.trials] == [
+        "the value is an integer of about 401 digits",
+        "the value is an integer of about 9001 digits",
+    ]
+
+
+def test_plots_are_there_when_they_are_wanted() -> None:
+    code = "import sys, boscage; assert 'boscage.plots' not in sys.modules; print(boscage.plots.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "boscage.plots\n", done.stderr
+    with pytest.raises(AttributeError, match="has no attribute 'plot'"):
+        _ = boscage.plot  # type: ignore[attr-defined]
 
 
 def test_dataframe() -> None:

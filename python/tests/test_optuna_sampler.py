@@ -174,6 +174,8 @@ def test_methods_and_start_up_are_passed_on() -> None:
         TreeSampler(n_startup_trials=-1)
     with pytest.raises(ValueError, match="the seed is -1"):
         TreeSampler(seed=-1)
+    with pytest.raises(TypeError, match="search_space is 42; it must be a dictionary of distributions by name"):
+        TreeSampler(42)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="'x': 3 is not a distribution"):
         TreeSampler({"x": 3})  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="no-such-method"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,38 @@ def test_forest(result: boscage.Result, tmp_path: Path) -> None:
     assert {text.get_text() for text in ax.texts} == {name.replace("$", r"\$") for name in SPACE}
     assert len(ax.lines) == len(model.edges)
     drawn(ax.figure, tmp_path)
-    assert len(plots.forest(model, labels=2).texts) == 2
+    assert "the 2 most important names are shown" not in ax.get_xlabel()
+    assert "wider: they do more together; darker: it is surer" in ax.get_xlabel()
+    few = plots.forest(model, labels=2)
+    assert len(few.texts) == 2 and "the 2 most important names are shown" in few.get_xlabel()
+
+
+def test_forest_widths_are_absolute(result: boscage.Result) -> None:
+    model = result.model
+    assert model is not None
+    shares = {(pair.first, pair.second): pair.share for pair in model.pairs}
+    expected = [1 + 6 * shares[edge.first, edge.second] ** 0.5 for edge in model.edges]
+    assert [line.get_linewidth() for line in plots.forest(model).lines] == pytest.approx(expected)
+    assert expected and all(shares[edge.first, edge.second] >= 0.005 for edge in model.edges)
+
+
+def test_importances_of_a_model_that_knows_little(result: boscage.Result, tmp_path: Path) -> None:
+    source = random.Random(1)
+    noise = boscage.minimize(lambda _: source.random(), SPACE, n_trials=15, seed=1, progress=False)
+    model = noise.model
+    assert model is not None and model.trust["predicted"] < 0.2
+    ax = plots.importances(noise, top=3)
+    assert ax.get_title() == "the 3 most important of 6 parameters\nthe model predicts little of the outcomes yet"
+    drawn(ax.figure, tmp_path)
+    assert result.model is not None and result.model.trust["predicted"] > 0.2
+    assert plots.importances(result).get_title() == ""
+
+
+def test_whatever_has_a_model_can_be_drawn(result: boscage.Result) -> None:
+    for run in (result, result.optimizer):
+        assert plots.forest(run).get_title() == plots.forest(run.model).get_title()  # type: ignore[arg-type]
+        assert plots.pair(run, "a", "b").get_xlabel() == "a"
+        assert len(plots.main_effects(run, "a").axes) == 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 30, 250])

@@ -293,7 +293,7 @@ def test_choices_that_are_no_data_are_not_saved_but_found_again(tmp_path):
     one.save(str(tmp_path / "state"))
     other = BoscageSearch()
     other.restore(str(tmp_path / "state"))
-    with pytest.raises(RuntimeError, match="the choices of 'f' are not in the saved state"):
+    with pytest.raises(RuntimeError, match="the values of 'f' are not in the saved state"):
         other.suggest("a")
     assert other.set_search_properties("loss", "min", space) is True
     assert other.suggest("a") == config
@@ -301,7 +301,7 @@ def test_choices_that_are_no_data_are_not_saved_but_found_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "nonsense", '{"boscage_search": 1}', '{"boscage_search": 99}', "\x80\x04"]
+    "text", ["", "[]", "{}", "nonsense", '{"boscage_search": 1}', '{"boscage_search": 2}', '{"boscage_search": 99}', "\x80\x04"]
 )
 def test_files_that_are_no_state(tmp_path, text):
     (tmp_path / "state").write_text(text)
@@ -340,6 +340,39 @@ def tuner(path, searcher, trials):
     )
 
 
+def test_constants_of_its_own_space_are_in_configurations(tmp_path):
+    marker = object()
+    space = {"x": tune.uniform(0, 1), "net": {"layers": tune.randint(1, 9), "kind": "mlp"}, "epochs": 5, "data": marker}
+    one = BoscageSearch(space, metric="loss", mode="min", seed=1)
+    config = one.suggest("a")
+    assert config["epochs"] == 5 and config["data"] is marker and config["net"]["kind"] == "mlp"
+    assert set(config) == {"x", "net", "epochs", "data"}
+    assert one.optimizer.space.names == ["x", "net/layers"]
+    one.save(str(tmp_path / "state"))
+    again = BoscageSearch(space, metric="loss", mode="min")
+    again.restore(str(tmp_path / "state"))
+    assert again.suggest("a") == config
+    # What JSON knows is in the state; of the rest it is said that it is missing, until a tuner has it.
+    bare = BoscageSearch()
+    bare.restore(str(tmp_path / "state"))
+    with pytest.raises(RuntimeError, match="the values of 'data' are not in the saved state"):
+        bare.suggest("b")
+    assert bare.set_search_properties("loss", "min", space)
+    assert bare.suggest("a") == config
+
+
+def test_restored_with_a_choice_of_nothing(tmp_path):
+    space = {"x": tune.uniform(0, 1), "limit": tune.choice([None, 3, "3", [1, 2]])}
+    one = BoscageSearch(space, metric="loss", mode="min", seed=1)
+    configs = [one.suggest(str(i)) for i in range(8)]
+    assert any(config["limit"] is None for config in configs)
+    one.save(str(tmp_path / "state"))
+    again = BoscageSearch()
+    again.restore(str(tmp_path / "state"))
+    assert [again.suggest(str(i)) for i in range(8)] == configs
+    assert again.suggest("new") == one.suggest("new")
+
+
 def test_a_real_tuner(cluster, tmp_path):
     """Tune gives the searcher the same trials that the bare methods give; and a saved search goes on."""
     one = BoscageSearch(seed=1)
@@ -356,7 +389,7 @@ def test_a_real_tuner(cluster, tmp_path):
     assert results.get_best_result().config["epochs"] == 5
 
     (state,) = (tmp_path / "experiment").glob("searcher-state-*")
-    assert json.loads(state.read_text())["boscage_search"] == 1
+    assert json.loads(state.read_text())["boscage_search"] == 2
     # From the folder of the experiment, in the middle: two more trials, the same as without a break.
     again = BoscageSearch()
     again.restore_from_dir(str(tmp_path / "experiment"))

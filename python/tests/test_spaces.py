@@ -163,7 +163,26 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     ({"x": Real(0, 1, condition="y == 1")}, ValueError, 'parameter "x": its condition `y == 1`: there is no parameter "y"'),
     ({"x": {"type": "reel"}}, ValueError, "unknown variant `reel`"),
     ({"x": {"type": "real", "low": 0, "high": 1, "lgo": True}}, ValueError, "unknown field `lgo`"),
+    ({"x": (0.1, 1.0, "log")}, TypeError, "parameter 'x': (0.1, 1.0, 'log') is no range; write Real(0.1, 1.0, log=True)"),
+    ({"x": (1, 8, "log-uniform")}, TypeError, "write Integer(1, 8, log=True) for a log scale"),
+    ({"x": [0.0, 1.0]}, TypeError, "write (0.0, 1.0) for a range, Categorical([0.0, 1.0]) for two choices"),
+    ({"x": numpy.array([0.0, 1.0])}, TypeError, "write (0.0, 1.0) for a range, Categorical([0.0, 1.0]) for two choices"),
+    ({"x": {"name": "y", "type": "boolean"}}, ValueError, "parameter 'x': its dictionary has the name 'y'; leave that out"),
+    ({"x": Integer(0.5, 3)}, TypeError, "parameter 'x': the bound 0.5 is not an integer; Real is for real numbers"),  # type: ignore[arg-type]
+    ({"x": Integer(0, 9, step=1.5)}, TypeError, "parameter 'x': the step 1.5 is not an integer"),  # type: ignore[arg-type]
+    ({"x": (0, 2**63)}, ValueError, "parameter 'x': the bound 9223372036854775808 is beyond integers of 64 bits"),
+    ({"x": {"type": "integer", "low": 0, "high": True}}, TypeError, "parameter 'x': the bound True is not an integer"),
+    ({"x": Real(0, 10**400)}, ValueError, "parameter 'x': a bound or the step is beyond numbers of 64 bits"),
+    ({"x": (0.5, 10**400)}, ValueError, "is beyond numbers of 64 bits"),
+    ({"x": Real(0, 1, condition=3)}, TypeError, "parameter 'x': the condition 3 is not text"),  # type: ignore[arg-type]
+    ({"x": {"type": "boolean", "condition": ["b"]}}, TypeError, "parameter 'x': the condition ['b'] is not text"),
+    ({"x": [object()]}, TypeError, "is not a number, text or truth value"),
 ]
+
+
+def test_two_real_choices_may_be_meant() -> None:
+    space = {"x": Categorical([0.0, 1.0]), "y": [0.0, 0.5, 1.0], "z": {"name": "z", "type": "boolean"}, "n": [1, 2]}
+    assert [one["type"] for one in parameters(space)] == ["categorical", "categorical", "boolean", "categorical"]
 
 
 @pytest.mark.parametrize(("space", "kind", "words"), REFUSED, ids=lambda value: str(value)[:40])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -306,6 +308,113 @@ def test_optuna_reads_it(store: str) -> None:
     assert [(t.number, t.params, t.value, t.state.name) for t in theirs.trials] == [
         (t.number, t.params, t.value, t.state) for t in study.trials
     ]
+
+
+def test_callbacks_get_times(store: str) -> None:
+    seen: list[boscage.Trial] = []
+    study = Study(SPACE, storage=store)
+    study.optimize(cost, n_trials=2, callbacks=lambda _, trial: seen.append(trial))
+    for trial, stored in zip(seen, study.trials):
+        assert trial.params == stored.params and trial.value == stored.value
+        assert trial.seconds is not None and stored.datetime_complete is not None
+        assert trial.datetime_start is not None and trial.datetime_complete is not None
+        assert trial.datetime_start <= trial.datetime_complete <= stored.datetime_complete
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("what", ["f", "type", "callback"])
+def test_nothing_stays_running_after_an_exception(store: str, jobs: int, what: str) -> None:
+    def breaks(params: dict[str, Any]) -> Any:
+        if params["n"] == 8:
+            if what == "f":
+                raise OSError("the disk is full")
+            return "a lot" if what == "type" else cost(params)
+        time.sleep(0.05)
+        return cost(params)
+
+    def called(_: Study, trial: boscage.Trial) -> None:
+        if what == "callback" and trial.params["n"] == 8:
+            raise OSError("the disk is full")
+
+    study = Study(SPACE, storage=store, method="random", start=[{"n": 2}, {"n": 3}, {"n": 8}, {"n": 4}])
+    with pytest.raises(TypeError if what == "type" else OSError):
+        study.optimize(breaks, n_trials=9, n_jobs=jobs, callbacks=[called])
+    assert {trial.state for trial in study.trials} <= {"COMPLETE", "FAIL", "WAITING"}
+    failure = next(trial.failure for trial in study.trials if trial.params.get("n") == 8)
+    assert failure == {"f": "OSError: the disk is full", "callback": None}.get(
+        what, "TypeError: the value of trial 2 is 'a lot', which is not a number"
+    )
+    assert study.optimize(cost, n_trials=9) == "n_trials"
+    assert sum(trial.state == "COMPLETE" for trial in study.trials) == (9 if what == "callback" else 8)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_gives_trials_back(store: str, jobs: int) -> None:
+    over = threading.Event()
+
+    def interrupted(params: dict[str, Any]) -> float:
+        if params["n"] == 8:
+            raise KeyboardInterrupt
+        if params["n"] == 7:
+            over.wait(20)
+        return cost(params)
+
+    study = Study(SPACE, storage=store, method="random", start=[{"n": 2}, {"n": 7} if jobs > 1 else {"n": 3}, {"n": 8}])
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            study.optimize(interrupted, n_trials=9, n_jobs=jobs)
+    finally:
+        over.set()
+    assert time.monotonic() - begin < 10
+    assert study.optimize(cost, n_trials=5) == "n_trials"
+    assert [trial.state for trial in study.trials] == ["COMPLETE"] * 5
+    assert [trial.params["n"] for trial in study.trials][::2][:2] == [2, 8]
+
+
+def test_optunas_words(store: str) -> None:
+    import optuna
+
+    study = Study(SPACE, storage=store, direction="maximize", method="random")
+    assert study.goal == "maximize"
+    assert Study(SPACE, storage=store, direction=optuna.study.StudyDirection.MAXIMIZE, method="random").goal == "maximize"
+    with pytest.raises(ValueError, match="the goal is 'minimize' and the direction 'maximize'; give one of them"):
+        Study(SPACE, storage=store, goal="minimize", direction="maximize")
+    with pytest.raises(ValueError, match="the goal is 'max'; it must be 'minimize' or 'maximize'"):
+        Study(SPACE, storage=store, direction="max")
+    states = optuna.trial.TrialState
+    for state, value in ((states.COMPLETE, 1.0), (states.FAIL, None), (states.PRUNED, None)):
+        study.tell(study.ask(), value, state=state)
+    assert [trial.state for trial in study.trials] == ["COMPLETE", "FAIL", "PRUNED"]
+    with pytest.raises(ValueError, match="the state 'RUNNING' is not COMPLETE, FAIL or PRUNED"):
+        study.tell(study.ask(), state=states.RUNNING)
+
+
+def test_paths_seeds_and_a_start(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    study = Study(SPACE, storage=path, seed=None, start={"n": 7})
+    assert study.ask().params["n"] == 7
+    # It is drawn once.
+    assert Study(SPACE, storage=path, seed=None, start={"n": 7}).seed == study.seed
+    assert Study(SPACE, storage=path, name="other", seed=None).seed != study.seed
+    assert [one["name"] for one in boscage.studies(path)] == ["study", "other"]
+    with pytest.raises(TypeError, match="the storage is 3; it must be the path of a file"):
+        Study(SPACE, storage=3)  # type: ignore[arg-type]
+
+
+def test_pickled_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = Study(SPACE, storage="study.db", name="one", method="random", lease_seconds=7)
+    study.optimize(cost, n_trials=3)
+    data = pickle.dumps(study)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    for other in (pickle.loads(data), copy.deepcopy(pickle.loads(data))):
+        assert other.name == "one" and other.trials == study.trials and other._lease == 7
+    (tmp_path / "study.db").rename(tmp_path / "moved.db")
+    with pytest.raises(ValueError, match="there is no file"):
+        pickle.loads(data)
+    assert not (tmp_path / "study.db").exists() and not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_dataframe(store: str) -> None:
