@@ -24,7 +24,7 @@ from ._model import Component, Edge, Effect, Importance, Model, PairImportance, 
 from ._native import BoscageError, SpaceExhausted, StorageError, StudyChanged, __version__
 from ._optimize import Optimizer, Result, Trial, maximize, methods, minimize
 from ._space import Boolean, Categorical, Integer, Ordinal, Real, Space
-from ._study import Study, studies
+from ._study import AskedTrial, Study, studies
 
 if TYPE_CHECKING:
     from . import plots as plots
@@ -40,6 +40,7 @@ else:
 
 
 __all__ = [
+    "AskedTrial",
     "Boolean",
     "BoscageError",
     "Categorical",

@@ -113,8 +113,6 @@ class Study:
         if isinstance(lost_retries, bool) or not isinstance(lost_retries, int) or not 0 <= lost_retries < 2**32:
             raise ValueError(f"lost_retries is {lost_retries!r}; it must be an integer from 0")
         self._storage = _storage(storage)
-        # How many trials were given back here and not asked for since.
-        self._given_back = 0
         wanted = _goal(goal, direction)
         points = start_list(start)
         if space is None:
@@ -327,11 +325,8 @@ class _Run:
         if self.timeout is not None and time.monotonic() - self.begin >= self.timeout:
             return "timeout"
         study = self.study
-        # A process is not given what it holds itself, so it asks for what it has given back as if it were another one.
-        watched = study._given_back == 0
-        study._given_back = max(study._given_back - 1, 0)
         try:
-            trial = study._ask(study._lease, self.n_trials, watched=watched)
+            trial = study._ask(study._lease, self.n_trials, watched=True)
         except _native.SpaceExhausted:
             return "exhausted"
         if trial is None:
@@ -367,6 +362,5 @@ class _Run:
         """Lets what was released run out, so that the next ask gives it again."""
         if self.released:
             with contextlib.suppress(_native.BoscageError):
-                self.study._native.renew(self.released, 0.001)
-                self.study._given_back += len(self.released)
-                time.sleep(0.002)
+                for number, token in self.released:
+                    self.study._native.release(number, token)

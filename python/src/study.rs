@@ -143,7 +143,8 @@ impl Study {
         limit: Option<u64>,
         watched: bool,
     ) -> PyResult<Option<(u64, String, u32, String)>> {
-        let (inner, same) = (self.inner.clone(), self.inner.clone());
+        let inner = self.inner.clone();
+        let (store, name) = (self.store.clone(), self.name.clone());
         long_or_undone(
             py,
             move || {
@@ -159,13 +160,10 @@ impl Study {
                     Asked::Exhausted(reason) => Err(Failure::Exhausted(reason)),
                 }
             },
-            // After Ctrl-C nobody has the trial: its lease ends at once, so that the next who asks gets it.
+            // After Ctrl-C nobody has the trial; if it cannot be given back now, it is when its lease has passed.
             move |asked| {
-                if let Some((number, _, _, token)) = asked
-                    && let Ok(mut renewer) = locked(&same).renewer()
-                {
-                    // If this fails too, it is given back when the lease has passed.
-                    drop(renewer.renew(&[(*number, token.clone())], 0.0));
+                if let Some((number, _, _, token)) = asked {
+                    drop(locked(&store).release(&name, *number, token));
                 }
             },
         )
@@ -203,6 +201,12 @@ impl Study {
         token: Option<String>,
     ) -> PyResult<bool> {
         self.end(py, number, Outcome::Pruned(reason), token)
+    }
+
+    /// Gives a trial back: it is the next one's at once, and this attempt does not count.
+    fn release(&self, py: Python<'_>, number: u64, token: String) -> PyResult<()> {
+        let (store, name) = (self.store.clone(), self.name.clone());
+        long(py, move || Ok(locked(&store).release(&name, number, &token)?))
     }
 
     /// Prolongs leases: trial numbers with their tokens.

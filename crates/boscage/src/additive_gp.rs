@@ -346,16 +346,16 @@ impl AdditivePosterior {
         Ok(posterior)
     }
 
-    /// Conditions on points that could not be evaluated, taking each at its posterior mean or at the median of the outcomes,
-    /// whichever is lower. At the mean alone, a region where everything fails would look as good as before, for ever.
+    /// Conditions on points that could not be evaluated, taking each at its posterior mean or at the lower quartile of the
+    /// outcomes, whichever is lower. At the mean alone, a region where everything fails would look as good as before, for ever.
     pub fn with_failed(&self, failed: &[Point]) -> Result<Self> {
         let mut sorted = self.y.clone();
         sorted.sort_unstable_by(f64::total_cmp);
-        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+        let quartile = sorted.get(sorted.len() / 4).copied().unwrap_or(0.0);
         let mut posterior = self.clone();
         for point in failed {
             let mean = posterior.joint(point)?.mean;
-            posterior.append(point, mean.min(median))?;
+            posterior.append(point, mean.min(quartile))?;
         }
         Ok(posterior)
     }

@@ -309,7 +309,7 @@ impl Store {
     }
 
     /// Gives a trial back that could not be run here: it is the next one's at once, and this attempt does not count.
-    pub(crate) fn release(&mut self, study: &str, number: u64, token: &str) -> Result<()> {
+    pub fn release(&mut self, study: &str, number: u64, token: &str) -> Result<()> {
         self.write(|transaction| {
             let Some(id) = study_id(transaction, study)? else { return Ok(()) };
             lock_study(transaction, id)?;
