@@ -12,7 +12,7 @@ pub use boscage_study::Goal;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::problems::{AdditiveDraw, ClosedForm, ProgramProblem};
+use crate::problems::{AdditiveDraw, ClosedForm, Discrete, ProgramProblem, Rotated};
 
 /// How sure an optimum is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +83,10 @@ pub enum ProblemSpec {
     Additive(AdditiveDraw),
     /// A test function with a formula.
     ClosedForm(ClosedForm),
+    /// A test function of all variables at once.
+    Rotated(Rotated),
+    /// A test problem whose parameters are not all real.
+    Discrete(Discrete),
     /// An external program.
     Program(ProgramProblem),
 }
@@ -93,6 +97,8 @@ impl ProblemSpec {
         Ok(match self {
             ProblemSpec::Additive(spec) => Box::new(spec.build(seed, folder)?),
             ProblemSpec::ClosedForm(spec) => Box::new(spec.build(seed)?),
+            ProblemSpec::Rotated(spec) => Box::new(spec.build(seed)?),
+            ProblemSpec::Discrete(spec) => Box::new(spec.build(seed)?),
             ProblemSpec::Program(spec) => Box::new(spec.build(seed, folder)?),
         })
     }

@@ -1,4 +1,4 @@
-//! The commands `boscage bench problems`, `methods`, `recipes` and `run`, from outside.
+//! The commands `boscage bench problems`, `methods`, `recipes`, `run` and `serve`, from outside.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -35,6 +35,7 @@ fn version_and_help() {
         &["bench", "methods"],
         &["bench", "recipes"],
         &["bench", "run"],
+        &["bench", "serve"],
     ] {
         let help = anywhere(&[command, &["--help"]].concat());
         assert!(help.contains("Examples:"), "{command:?}: {help}");
@@ -417,4 +418,80 @@ fn an_interrupt_stops_after_the_trial_and_the_same_command_goes_on() {
     let after = std::fs::read(&run).unwrap();
     assert!(after.starts_with(&before));
     assert_eq!(trials(), more.parse::<usize>().unwrap() + 10);
+}
+
+/// The lines that `bench serve` prints for these lines of input, as JSON.
+fn served(arguments: &[&str], input: &[u8]) -> Vec<serde_json::Value> {
+    let mut command = Command::cargo_bin("boscage").unwrap();
+    let output = command
+        .args([&["bench", "serve"], arguments].concat())
+        .write_stdin(input)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_problem_is_served_to_other_languages() {
+    let best = b"[0.20168951, 0.15001069, 0.47687397, 0.27533243, 0.31165162, 0.65730053]\n";
+    let lines = served(&["hartmann6"], best);
+    assert_eq!(lines.len(), 2);
+    let (first, answer) = (&lines[0], &lines[1]);
+    assert_eq!((&first["name"], &first["seed"]), (&"hartmann6".into(), &0.into()));
+    assert_eq!((&first["goal"], &first["noise_std"]), (&"minimize".into(), &0.15.into()));
+    let parameter =
+        serde_json::json!({"name": "x0", "type": "real", "low": 0.0, "high": 1.0, "log": false});
+    assert_eq!(first["parameters"][0], parameter);
+    assert_eq!(first["optimum"]["certainty"], "exact");
+    let (optimum, found) =
+        (first["optimum"]["value"].as_f64().unwrap(), answer["value"].as_f64().unwrap());
+    assert!((optimum + 3.322368011415515).abs() < 1e-12, "{optimum}");
+    assert!((found - optimum).abs() < 1e-12, "{found}");
+
+    // The optimum of the first line is a point, and the seed decides where it is.
+    for name in ["star25-continuous", "hartmann6+14", "ackley53", "ellipsoid-integer-16", "labs-40"]
+    {
+        let first = &served(&[name, "--seed", "7"], b"")[0];
+        let point = format!("{}\n", first["optimum"]["at"]);
+        let again = served(&[name, "--seed", "7"], point.repeat(2).as_bytes());
+        assert_eq!((&again[0], again.len()), (first, 3));
+        assert_eq!(again[1], again[2]);
+        let off = again[1]["value"].as_f64().unwrap() - first["optimum"]["value"].as_f64().unwrap();
+        assert!(off.abs() < 1e-9, "{name}: {off}");
+        let other = served(&[name, "--seed", "8"], point.as_bytes());
+        assert_eq!(again[1] == other[1], name == "labs-40", "{name}");
+    }
+}
+
+#[test]
+fn a_bad_line_is_answered_and_the_next_is_served() {
+    let nothing = serde_json::json!(vec!["nothing"; 25]).to_string();
+    let input = [
+        b"[1, 2]".as_slice(),
+        b"nonsense",
+        b"",
+        b"\xff",
+        b"{}",
+        nothing.replacen("nothing", "prayer", 1).as_bytes(),
+        nothing.replacen("\"nothing\"", "[]", 1).as_bytes(),
+        nothing.as_bytes(),
+    ]
+    .join(&b"\n"[..]);
+    // The last line has no end.
+    let lines = served(&["pest-control-25", "--seed", "1"], &input);
+    assert_eq!(lines.len(), 9);
+    assert_eq!(lines[0]["optimum"], serde_json::Value::Null);
+    for line in &lines[1..8] {
+        let error = line["error"].as_str().unwrap();
+        assert!(error.len() > 10 && line.get("value").is_none(), "{error}");
+    }
+    assert!(lines[1]["error"].as_str().unwrap().contains("25"), "{}", lines[1]);
+    assert!(lines[6]["error"].as_str().unwrap().contains("prayer"), "{}", lines[6]);
+    assert!(lines[8]["value"].as_f64().unwrap() > 20.0, "{}", lines[8]);
+
+    let unknown = boscage(Path::new("."), &["bench", "serve", "hartman6"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("did you mean \"hartmann6\"?"));
 }

@@ -25,7 +25,7 @@ use crate::problems::graphs::MOST_VERTICES;
 const MOST_IN_A_CLIQUE: usize = 1_000;
 
 /// How far a moved minimum stays from the boundary, as a share of the range.
-const MARGIN: f64 = 0.05;
+pub(super) const MARGIN: f64 = 0.05;
 
 /// The functions. All are to be minimised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

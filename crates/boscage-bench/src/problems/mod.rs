@@ -2,12 +2,16 @@
 
 pub mod additive;
 pub mod closed_form;
+pub mod discrete;
 pub mod graphs;
 pub mod presets;
 pub mod program;
+pub mod rotated;
 
 pub use additive::AdditiveDraw;
 pub use closed_form::ClosedForm;
+pub use discrete::Discrete;
 pub use graphs::GraphShape;
 pub use presets::{ProblemFacts, facts, preset, presets};
 pub use program::ProgramProblem;
+pub use rotated::Rotated;

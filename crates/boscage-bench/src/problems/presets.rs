@@ -5,17 +5,42 @@ use boscage::Domain;
 use crate::problem::{Certainty, Goal, Preset, Problem, ProblemSpec};
 use crate::problems::additive::{AdditiveDraw, DrawDomain};
 use crate::problems::closed_form::{ClosedForm, Function};
+use crate::problems::discrete::{Discrete, DiscreteFunction};
 use crate::problems::graphs::{GraphShape, four_generations};
+use crate::problems::rotated::{Rotated, RotatedFunction};
 
 /// The noise of the paper's synthetic experiments.
 const PAPER_NOISE: f64 = 0.15;
 
-/// All ready-made problems.
+/// All ready-made problems. `benches/peers` compares optimizers on some of them; it says which.
 pub fn presets() -> Vec<Preset> {
     let drawn = |name, summary, graph| Preset {
         name,
         summary,
         spec: ProblemSpec::Additive(AdditiveDraw::new(graph)),
+    };
+    let drawn_everywhere = |name, summary, graph| Preset {
+        name,
+        summary,
+        spec: ProblemSpec::Additive(AdditiveDraw {
+            domain: DrawDomain::Continuous,
+            ..AdditiveDraw::new(graph)
+        }),
+    };
+    let rotated = |name, summary, spec| Preset { name, summary, spec: ProblemSpec::Rotated(spec) };
+    let discrete = |name, summary, function| Preset {
+        name,
+        summary,
+        spec: ProblemSpec::Discrete(Discrete::new(function)),
+    };
+    let turned = |function| Rotated { noise_std: PAPER_NOISE, ..Rotated::new(function) };
+    // The box of the published experiments. The minimum is at −2.9 on each axis, far from the centre and the corners.
+    let styblinski_tang = |dimension| ClosedForm {
+        low: Some(-4.0),
+        high: Some(4.0),
+        dimension: Some(dimension),
+        noise_std: PAPER_NOISE,
+        ..ClosedForm::new(Function::StyblinskiTang)
     };
     let formula =
         |name, summary, spec| Preset { name, summary, spec: ProblemSpec::ClosedForm(spec) };
@@ -39,22 +64,31 @@ pub fn presets() -> Vec<Preset> {
             "GP draw, four triangles",
             GraphShape::Partition { sizes: vec![3; 4] },
         ),
-        Preset {
-            name: "grid3x3",
-            summary: "GP draw, a continuous function on a 3 × 3 lattice",
-            spec: ProblemSpec::Additive(AdditiveDraw {
-                domain: DrawDomain::Continuous,
-                ..AdditiveDraw::new(GraphShape::Grid { rows: 3, columns: None })
-            }),
-        },
-        Preset {
-            name: "ancestry132",
-            summary: "GP draw, a continuous function on a random family tree of 1, 15, 43 and 73 members",
-            spec: ProblemSpec::Additive(AdditiveDraw {
-                domain: DrawDomain::Continuous,
-                ..AdditiveDraw::new(GraphShape::Ancestry { generations: four_generations() })
-            }),
-        },
+        drawn_everywhere(
+            "star25-continuous",
+            "GP draw, a continuous function on a star of 25 variables",
+            GraphShape::Star { vertices: 25 },
+        ),
+        drawn_everywhere(
+            "path50-continuous",
+            "GP draw, a continuous function of 50 variables in a row",
+            GraphShape::Path { vertices: 50 },
+        ),
+        drawn_everywhere(
+            "partition12-continuous",
+            "GP draw, a continuous function on four triangles",
+            GraphShape::Partition { sizes: vec![3; 4] },
+        ),
+        drawn_everywhere(
+            "grid3x3",
+            "GP draw, a continuous function on a 3 × 3 lattice",
+            GraphShape::Grid { rows: 3, columns: None },
+        ),
+        drawn_everywhere(
+            "ancestry132",
+            "GP draw, a continuous function on a random family tree of 1, 15, 43 and 73 members",
+            GraphShape::Ancestry { generations: four_generations() },
+        ),
         drawn(
             "erdos-renyi20",
             "GP draw, a random graph with 2 neighbours on average",
@@ -68,6 +102,11 @@ pub fn presets() -> Vec<Preset> {
         drawn(
             "random-tree50",
             "GP draw, a tree drawn from all trees",
+            GraphShape::RandomTree { vertices: 50 },
+        ),
+        drawn_everywhere(
+            "random-tree50-continuous",
+            "GP draw, a continuous function on a tree drawn from all trees",
             GraphShape::RandomTree { vertices: 50 },
         ),
         formula(
@@ -91,18 +130,29 @@ pub fn presets() -> Vec<Preset> {
             noisy(among(Function::Camelback, 8)),
         ),
         formula(
+            "camelback+10",
+            "six-hump camel hidden among 10 variables that do not matter",
+            noisy(among(Function::Camelback, 10)),
+        ),
+        formula(
             "styblinski-tang-20",
             "Styblinski–Tang: no interactions, two wells a variable; moved by the seed",
             ClosedForm { shift: true, ..of(Function::StyblinskiTang, 20) },
         ),
         formula(
+            "styblinski-tang-50",
+            "Styblinski–Tang in 50 dimensions, on the box of the published experiments",
+            styblinski_tang(50),
+        ),
+        formula(
+            "styblinski-tang-100",
+            "Styblinski–Tang in 100 dimensions, on the box of the published experiments",
+            styblinski_tang(100),
+        ),
+        formula(
             "styblinski-tang-250",
             "Styblinski–Tang in 250 dimensions, on the box of the published experiments",
-            ClosedForm {
-                low: Some(-4.0),
-                high: Some(4.0),
-                ..noisy(of(Function::StyblinskiTang, 250))
-            },
+            styblinski_tang(250),
         ),
         formula(
             "rosenbrock-20",
@@ -110,9 +160,49 @@ pub fn presets() -> Vec<Preset> {
             ClosedForm { shift: true, ..of(Function::Rosenbrock, 20) },
         ),
         formula(
+            "rosenbrock-20-noisy",
+            "Rosenbrock as it is usually stated, not moved, with noise",
+            noisy(of(Function::Rosenbrock, 20)),
+        ),
+        formula(
             "gaussian-4",
             "one narrow well: flat nearly everywhere; moved by the seed",
             ClosedForm { shift: true, ..of(Function::Gaussian, 4) },
+        ),
+        rotated(
+            "ackley-rotated-20",
+            "Ackley, turned about and moved by the seed: many small wells in a wide one",
+            turned(RotatedFunction::Ackley),
+        ),
+        rotated(
+            "levy-rotated-12",
+            "Lévy, turned about and moved by the seed",
+            turned(RotatedFunction::Levy),
+        ),
+        rotated(
+            "hartmann6-embedded-40",
+            "Hartmann6 in a random subspace of 40 dimensions: all variables matter",
+            turned(RotatedFunction::Hartmann6),
+        ),
+        rotated(
+            "ellipsoid-integer-16",
+            "a quadratic bowl in integers, turned about and moved by the seed",
+            Rotated { integer: true, ..Rotated::new(RotatedFunction::Ellipsoid) },
+        ),
+        discrete(
+            "ackley53",
+            "Ackley of 50 truth values and 3 reals; the seed says which are best",
+            DiscreteFunction::Ackley,
+        ),
+        discrete(
+            "pest-control-25",
+            "a pesticide or none in each of 25 stages; the seed makes the weather",
+            DiscreteFunction::PestControl,
+        ),
+        discrete(
+            "labs-40",
+            "binary sequence with low autocorrelation: minus the merit factor of 40 signs",
+            DiscreteFunction::LowAutocorrelation,
         ),
     ]
 }

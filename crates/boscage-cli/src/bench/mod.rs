@@ -6,6 +6,7 @@ pub(crate) mod list;
 pub(crate) mod progress;
 mod report;
 mod run;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -24,7 +25,8 @@ const EXAMPLES: &str = "Examples:
   boscage bench run star25 --profile quick     run one of them, in minutes
   boscage bench run my.toml --dry-run          what a recipe of your own would run, and how long it would take
   boscage bench problems hartmann6             a problem, as TOML for a recipe
-  boscage bench methods tree                   a method's settings";
+  boscage bench methods tree                   a method's settings
+  boscage bench serve hartmann6                its values, for an optimizer in another language";
 
 #[derive(Subcommand)]
 enum BenchCommand {
@@ -42,6 +44,8 @@ enum BenchCommand {
     Export(export::ExportArgs),
     /// Test the paper's claims on results.
     Claims(claims::ClaimsArgs),
+    /// Evaluate a problem for an optimizer in another language.
+    Serve(serve::ServeArgs),
 }
 
 /// Does what was asked for.
@@ -54,5 +58,6 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         BenchCommand::Report(args) => report::run(args).map(|()| ExitCode::SUCCESS),
         BenchCommand::Export(args) => export::run(args).map(|()| ExitCode::SUCCESS),
         BenchCommand::Claims(args) => claims::run(args),
+        BenchCommand::Serve(args) => serve::run(args).map(|()| ExitCode::SUCCESS),
     }
 }
