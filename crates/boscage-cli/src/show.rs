@@ -692,35 +692,36 @@ mod tests {
           parameters  8
           trials      60: 55 complete, 5 failed
 
-        Best outcome: 20.004, trial 49
-          It gave 20.004; the model expects 20.074 ± 0.029 there.
-          cache     4096          rate      0.00100402    compress  true          share     1
-          threads   16            mode      fast          level     low           idle      1
+        Best outcome: 20.006, trial 49
+          It gave 20.006; the model expects 20.098 ± 0.019 there.
+          cache     273            mode      fast           share     0.3
+          threads   11             compress  true           idle      -0.209371
+          rate      0.000905753    level     high
 
-        Recommended point: trial 59
-          Of all points tried the model expects most of this one: 20.071 ± 0.035. It gave 20.0167.
-          cache     4096             mode      fast             share     0 *
-          threads   16               compress  true             idle      -0.0931019 *
-          rate      0.000919171 *    level     low
+        Recommended point: trial 27
+          Of all points tried the model expects most of this one: 20.073 ± 0.047. It gave 20.0245.
+          cache     29 *           mode      fast           share     1 *
+          threads   7 *            compress  true           idle      -0.164465 *
+          rate      0.0010324 *    level     middle *
           * not as in the best trial
 
         What matters
           4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
-          cache × threads  ████████████████████████████████████████    44 %  (40 % to 45 %)
-          mode             █████████████████▎                          19 %  (17 % to 22 %)
-          rate             ████████████▉                               14 %  (13 % to 16 %)
-          cache            ██████████▏                                 11 %  (8.4 % to 11 %)
-          threads          ███████▊                                   8.6 %  (8.2 % to 12 %)
-          compress         ███▏                                       3.4 %  (2.7 % to 4.5 %)
+          cache × threads  ████████████████████████████████████████    43 %  (38 % to 45 %)
+          mode             █████████████████                           18 %  (16 % to 21 %)
+          cache            █████████████▍                              14 %  (11 % to 15 %)
+          rate             ██████████▊                                 11 %  (9.2 % to 14 %)
+          threads          ██████████▍                                 11 %  (11 % to 15 %)
+          compress         ██▌                                        2.7 %  (2.2 % to 3.5 %)
           3 effects with <0.1 % in sum left out
 
         What acts together
           cache
-          └─ threads  interaction 44 %, in 100 % of samples
+          └─ threads  interaction 43 %, in 100 % of samples
 
         How far to trust this
-          Each of 55 outcomes predicted from the others: 99 % of the variance; the model describes the outcomes well.
-          Typical error of such a prediction: 0.208; 96 % lie within two standard deviations (95 % should). Learned noise: 0.0643.
+          Each of 55 outcomes predicted from the others: 100 % of the variance; the model describes the outcomes well.
+          Typical error of such a prediction: 0.109; 98 % lie within two standard deviations (95 % should). Learned noise: 0.0681.
 
         What failed
           trial 5: the program ended with exit code 3
@@ -730,14 +731,15 @@ mod tests {
           trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
-        Best outcome: 20.004 (trial 49)
-          cache     4096          rate      0.00100402    compress  true          share     1
-          threads   16            mode      fast          level     low           idle      1
-        Recommended: trial 59. Of all points tried the model expects most of this one: 20.071 ± 0.035. It gave 20.0167.
+        Best outcome: 20.006 (trial 49)
+          cache     273            mode      fast           share     0.3
+          threads   11             compress  true           idle      -0.209371
+          rate      0.000905753    level     high
+        Recommended: trial 27. Of all points tried the model expects most of this one: 20.073 ± 0.047. It gave 20.0245.
         4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
         Learned to act together:
           cache
-          └─ threads  interaction 44 %, in 100 % of samples
+          └─ threads  interaction 43 %, in 100 % of samples
         "#);
     }
 
