@@ -82,7 +82,8 @@ impl Regression {
             let space = Space::new(parameters.collect())?;
             let choice: MethodChoice = crate::optimization::read("method", &method)?;
             let settings = match choice.resolve()? {
-                Method::Tree(settings)
+                Method::Boscage(settings)
+                | Method::Tree(settings)
                 | Method::Overlap(settings)
                 | Method::NoOverlap(settings)
                 | Method::GpUcb(settings) => *settings,

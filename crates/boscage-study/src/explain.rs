@@ -8,7 +8,9 @@
 //! Notation: a factor e_i(x, a) belongs to variable i between a coordinate and observation a. ē_i is its average over the
 //! range of the variable, by quadrature. Since a kernel is a product of factors, the effect of a set S of variables has the
 //! covariances Σ_{G⊇S} σ^G ∏_{i∈S} (e_i − ē_i) ∏_{j∈G∖S} ē_j with the observations: no other grid is needed, however large a
-//! component is. α = Δ⁻¹y are the weights of the observations.
+//! component is. α = Δ⁻¹y are the weights of the observations. Where all pairs interact ([`boscage::all_pairs`]), each pair with a
+//! product of weights w_i w_j, they count as a component each; the sum over the partners of a variable is the same for all variables
+//! but for its own term.
 //!
 //! Cost with n observations: n²/2 for each node at which effects are uncertain, 12 for each parameter and 49 for each pair: one or two
 //! seconds at D = 250 and n = 1,000.
@@ -42,6 +44,8 @@ const SHOWN_PAIR: usize = 21;
 /// If components are so large that they have more pairs than this, only those among the strongest parameters are looked at.
 const MOST_PAIRS: usize = 2000;
 const STRONGEST: usize = 24;
+/// The same where all pairs interact.
+const MOST_OF_ALL_PAIRS: usize = 300;
 /// Points at which what is left after main effects and pairs is looked at.
 const REST_POINTS: usize = 1024;
 /// Columns that are solved for at once.
@@ -163,9 +167,11 @@ pub struct Explanation {
     /// All pairs that can have an interaction in the model, strongest first.
     pub pairs: Vec<PairImportance>,
     /// What is left of the variance after parameters and pairs: 0 for sums of functions of one or two parameters, and what
-    /// three and more do together for others (with the pairs among weak parameters, if there are thousands). Parameters, pairs
+    /// three and more do together for others (with the pairs among weak parameters, if there are many). Parameters, pairs
     /// and this are 1 in sum.
     pub rest: f64,
+    /// Whether that can only be pairs of weak parameters.
+    pub rest_is_pairs: bool,
     /// Whether the model has more than one component: whether there is a structure to speak of.
     pub additive: bool,
     /// How far to believe all this.
@@ -277,6 +283,7 @@ impl Explanation {
             parameters,
             pairs,
             rest: shares.rest,
+            rest_is_pairs: model.prior.components.iter().all(|component| component.len() <= 2),
             additive: model.prior.components.len() > 1,
             trust,
             space: space.clone(),
@@ -367,8 +374,13 @@ impl Explanation {
                 format!("{} of {dimension} {parameters} {explain} 95 % of the variance", list.len())
             }
             None => format!(
-                "Single parameters and pairs explain {} of the variance, and more than two parameters together the rest",
-                percent(1.0 - self.rest)
+                "Single parameters and pairs explain {} of the variance, and {} the rest",
+                percent(1.0 - self.rest),
+                if self.rest_is_pairs {
+                    "many weak pairs"
+                } else {
+                    "more than two parameters together"
+                }
             ),
         };
         let together: Vec<String> = self
@@ -584,6 +596,11 @@ fn labels(space: &StudySpace, d: usize, coordinates: &[f64]) -> Result<Vec<Value
     Ok(labels)
 }
 
+/// How many pairs so many variables have.
+fn all_count(variables: usize) -> usize {
+    variables * variables.saturating_sub(1) / 2
+}
+
 /// Shares of the variance.
 struct Shares {
     mains: Vec<Share>,
@@ -604,6 +621,8 @@ struct Effects {
     kernels: Vec<Kernel>,
     /// The numbers of the components that each variable is in.
     components_of: Vec<Vec<usize>>,
+    /// Σ w_i ē_i where all pairs interact: for each observation, and as it is a priori.
+    partners: (Vec<f64>, f64),
 }
 
 impl Effects {
@@ -617,6 +636,7 @@ impl Effects {
             double_averages: Vec::with_capacity(dimension),
             kernels: (0..dimension).map(|d| alone(kernel, d)).collect(),
             components_of: vec![Vec::new(); dimension],
+            partners: (vec![0.0; posterior.len()], 0.0),
             posterior,
         };
         for (g, component) in effects.posterior.prior().components.iter().enumerate() {
@@ -636,6 +656,15 @@ impl Effects {
                 double.map(|(&node, &weight)| weight * effects.average_factor(i, node)).sum();
             effects.averages.push(average);
             effects.double_averages.push(double);
+        }
+        if let Some(all_pairs) = &effects.posterior.prior().all_pairs {
+            let (sum, prior_sum) = &mut effects.partners;
+            for (i, weight) in all_pairs.weights.iter().enumerate() {
+                sum.iter_mut()
+                    .zip(&effects.averages[i])
+                    .for_each(|(sum, average)| *sum += weight * average);
+                *prior_sum += weight * effects.double_averages[i];
+            }
         }
         Ok(effects)
     }
@@ -669,6 +698,28 @@ impl Effects {
         let prior = self.posterior.prior();
         let mut sum = vec![0.0; self.posterior.len()];
         let mut prior_sum = 0.0;
+        if let Some(all_pairs) = &prior.all_pairs {
+            let weights = &all_pairs.weights;
+            match *set {
+                [i] => {
+                    sum.clone_from(&self.partners.0);
+                    prior_sum = self.partners.1;
+                    for &j in std::iter::once(&i).chain(without) {
+                        sum.iter_mut()
+                            .zip(&self.averages[j])
+                            .for_each(|(sum, average)| *sum -= weights[j] * average);
+                        prior_sum -= weights[j] * self.double_averages[j];
+                    }
+                    sum.iter_mut().for_each(|sum| *sum *= weights[i]);
+                    prior_sum *= weights[i];
+                }
+                [i, j] => {
+                    sum.fill(weights[i] * weights[j]);
+                    prior_sum = weights[i] * weights[j];
+                }
+                _ => {}
+            }
+        }
         let Some(components) = set.first().and_then(|&i| self.components_of.get(i)) else {
             return (sum, prior_sum);
         };
@@ -707,7 +758,15 @@ impl Effects {
             }
             prior.kernel.amplitude(component) * product.iter().sum::<f64>()
         };
-        prior.components.iter().map(component).sum()
+        let all_pairs = prior.all_pairs.as_ref().map_or(0.0, |all_pairs| {
+            let weighted = |(a, alpha): (usize, &f64)| {
+                let squares = all_pairs.weights.iter().zip(&self.averages);
+                let squares: f64 = squares.map(|(w, average)| (w * average[a]).powi(2)).sum();
+                alpha * (all_pairs.constant + 0.5 * (self.partners.0[a].powi(2) - squares))
+            };
+            self.posterior.weights().iter().enumerate().map(weighted).sum()
+        });
+        prior.components.iter().map(component).sum::<f64>() + all_pairs
     }
 
     /// Mean and variance from covariances with the observations and prior variances, one for each column.
@@ -795,14 +854,31 @@ impl Effects {
     /// All pairs that share a component; too many only among the variables of the largest main effects.
     fn candidate_pairs(&self, mains: &[f64]) -> Vec<(usize, usize)> {
         let components = &self.posterior.prior().components;
+        let all_pairs = self.posterior.prior().all_pairs.as_ref();
         let count: usize = components.iter().map(|g| g.len() * (g.len() - 1) / 2).sum();
         let mut kept: Vec<usize> = (0..mains.len()).collect();
-        if count > MOST_PAIRS {
+        if count > MOST_PAIRS || (all_pairs.is_some() && all_count(mains.len()) > MOST_OF_ALL_PAIRS)
+        {
+            // A variable may do nothing alone and much with others.
+            let weight = |i: usize| all_pairs.map_or(0.0, |all_pairs| all_pairs.weights[i]);
+            let mut by_weight = kept.clone();
+            by_weight.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
             kept.sort_by(|&a, &b| mains[b].total_cmp(&mains[a]));
+            if all_pairs.is_some() {
+                kept.truncate(STRONGEST / 2);
+                let others: Vec<usize> =
+                    by_weight.into_iter().filter(|i| !kept.contains(i)).collect();
+                kept.extend(others.into_iter().take(STRONGEST / 2));
+            }
             kept.truncate(STRONGEST);
         }
         let kept: BTreeSet<usize> = kept.into_iter().collect();
         let mut pairs = BTreeSet::new();
+        if all_pairs.is_some() {
+            for &i in &kept {
+                pairs.extend(kept.range(i + 1..).map(|&j| (i, j)));
+            }
+        }
         for component in components {
             let inside: Vec<usize> =
                 component.variables().iter().copied().filter(|i| kept.contains(i)).collect();
@@ -842,7 +918,9 @@ impl Effects {
     /// The variance of what is left of the mean after main effects and pairs, from random points; 0 if nothing can be left.
     fn rest_variance(&self, space: &StudySpace, pairs: &[(usize, usize)]) -> Result<f64> {
         let components = &self.posterior.prior().components;
-        if components.iter().all(|component| component.len() <= 2) {
+        let has_all =
+            self.posterior.prior().all_pairs.is_none() || pairs.len() == all_count(self.axes.len());
+        if has_all && components.iter().all(|component| component.len() <= 2) {
             return Ok(0.0);
         }
         let weighted = |set: &[usize]| -> Vec<f64> {

@@ -413,7 +413,7 @@ mod tests {
         let prior = paper.iter().find(|s| s.path == "kernel_learning.prior").unwrap();
         assert_eq!(prior.default, Value::Null);
         assert!(
-            prior.help.contains("A table with lengthscales, noise_std, scales"),
+            prior.help.contains("A table with lengthscales, noise_std, pair_weights, scales"),
             "{}",
             prior.help
         );

@@ -111,8 +111,10 @@ fn bumpy(x: &[f64]) -> f64 {
 
 #[test]
 fn average_main_effects_and_interactions_are_the_whole_mean() {
-    for goal in [Goal::Minimize, Goal::Maximize] {
-        let view = study(four(), "tree", goal, 45, |_, values| bumpy(&numbers(values)));
+    for (goal, method) in
+        [(Goal::Minimize, "tree"), (Goal::Maximize, "tree"), (Goal::Minimize, "boscage")]
+    {
+        let view = study(four(), method, goal, 45, |_, values| bumpy(&numbers(values)));
         let explanation = explained(&view);
         let effects: Vec<_> =
             (0..4).map(|d| explanation.main_effect(d).unwrap().unwrap()).collect();
@@ -185,7 +187,7 @@ fn anova(table: &[f64], size: usize) -> ([f64; 3], [f64; 3], f64) {
 #[test]
 fn shares_are_those_of_a_full_grid() {
     const SIZE: usize = 32;
-    for method in ["tree", "overlap", "gp-ucb", "no-overlap"] {
+    for method in ["boscage", "tree", "overlap", "gp-ucb", "no-overlap"] {
         let parameters = vec![real("a", -1.0, 1.0), real("b", 0.0, 10.0), real("c", -5.0, 0.0)];
         let view = study(parameters, method, Goal::Minimize, 40, |_, values| {
             let x = numbers(values);

@@ -96,6 +96,7 @@ mod tests {
             components: vec![component(&[0]), component(&[0, 1]), component(&[1, 2])],
             kernel: Kernel::uniform(KernelFamily::Rbf, 3, 0.3, 0.8),
             noise_std: 0.1,
+            all_pairs: None,
         };
         let mut data = Dataset::empty(3);
         for a in 0..9 {

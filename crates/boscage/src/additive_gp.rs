@@ -18,6 +18,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::all_pairs::{self, AllPairs};
 use crate::cholesky::{Factor, Lower};
 use crate::error::{Error, Result};
 use crate::graph::Component;
@@ -109,6 +110,9 @@ pub struct AdditivePrior {
     pub kernel: Kernel,
     /// η, the standard deviation of the noise.
     pub noise_std: f64,
+    /// Interactions of all pairs besides, and a constant; none in the paper's methods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub all_pairs: Option<AllPairs>,
 }
 
 impl AdditivePrior {
@@ -116,6 +120,9 @@ impl AdditivePrior {
     pub fn validate(&self) -> Result<()> {
         self.kernel.validate()?;
         check_noise(self.noise_std)?;
+        if let Some(all_pairs) = &self.all_pairs {
+            all_pairs.validate(self.kernel.dimension())?;
+        }
         check_components(&self.components, self.kernel.dimension())
     }
 
@@ -124,8 +131,7 @@ impl AdditivePrior {
         self.validate()?;
         check_data(&self.kernel, data)?;
         let inputs = Inputs::new(&self.kernel, &data.x);
-        let gram = inputs.gram(&self.kernel, &self.components);
-        let factor = Factor::new(&gram, self.noise_std * self.noise_std)?;
+        let factor = Factor::new(&self.gram(&inputs), self.noise_std * self.noise_std)?;
         let mut posterior = AdditivePosterior {
             prior: self.clone(),
             x: data.x.clone(),
@@ -140,7 +146,26 @@ impl AdditivePrior {
 
     /// κ(x, x): the prior variance of the whole sum, the same at every point.
     pub fn variance(&self) -> f64 {
-        self.components.iter().map(|g| self.kernel.amplitude(g)).sum()
+        let components: f64 = self.components.iter().map(|g| self.kernel.amplitude(g)).sum();
+        components + self.all_pairs.as_ref().map_or(0.0, AllPairs::variance)
+    }
+
+    /// The matrix K of the whole sum, without noise.
+    fn gram(&self, inputs: &Inputs) -> Lower {
+        match &self.all_pairs {
+            None => inputs.gram(&self.kernel, &self.components),
+            Some(all_pairs) => all_pairs::gram(self, all_pairs, inputs),
+        }
+    }
+
+    /// κ(row a, x) of the whole sum for every observation.
+    fn covariances(&self, inputs: &Inputs, point: &Point) -> Vec<f64> {
+        let factors = inputs.factors(&self.kernel, &point.0);
+        let mut sum = inputs.covariances_of(&self.kernel, &self.components, &factors);
+        if let Some(all_pairs) = &self.all_pairs {
+            all_pairs.add_covariances(&factors, &mut sum);
+        }
+        sum
     }
 }
 
@@ -219,6 +244,8 @@ pub struct LikelihoodGradient {
     pub log_scales: Vec<f64>,
     /// ∂ρ/∂log η.
     pub log_noise_std: f64,
+    /// ∂ρ/∂log w_i, where all pairs interact; empty otherwise.
+    pub log_pair_weights: Vec<f64>,
 }
 
 /// μ^G and (σ^G)² of every component on a grid. Entry order: the last variable of a component varies fastest.
@@ -228,6 +255,50 @@ pub struct ComponentTables {
     pub means: Vec<Vec<f64>>,
     /// One table of variances a component.
     pub variances: Vec<Vec<f64>>,
+}
+
+/// A point of which one coordinate after the other changes, with its factors e_i(x, X).
+pub(crate) struct MovingPoint<'a> {
+    posterior: &'a AdditivePosterior,
+    factors: Vec<Vec<f64>>,
+    /// P of [`crate::all_pairs`].
+    p: Option<Vec<f64>>,
+    components_of: Vec<Vec<&'a Component>>,
+}
+
+impl MovingPoint<'_> {
+    /// The factors of variable i.
+    pub(crate) fn factor(&self, i: usize) -> &[f64] {
+        &self.factors[i]
+    }
+
+    /// B_i ∘ α, where B_i = ∂k/∂e_i: the posterior mean is a constant plus the product of these with the factors of variable i,
+    /// whatever its coordinate.
+    pub(crate) fn weights(&self, i: usize) -> Vec<f64> {
+        let AdditivePosterior { prior, alpha, .. } = self.posterior;
+        let mut weights = vec![0.0; alpha.len()];
+        for component in &self.components_of[i] {
+            let mut product = vec![prior.kernel.amplitude(component); alpha.len()];
+            for &j in component.variables().iter().filter(|&&j| j != i) {
+                simd::multiply(&mut product, &self.factors[j]);
+            }
+            simd::add_scaled(&mut weights, 1.0, &product);
+        }
+        if let (Some(all_pairs), Some(p)) = (&prior.all_pairs, &self.p) {
+            all_pairs.add_others(i, p, &self.factors[i], &mut weights);
+        }
+        simd::multiply(&mut weights, alpha);
+        weights
+    }
+
+    /// Moves variable i to where it has these factors.
+    pub(crate) fn set(&mut self, i: usize, factor: &[f64]) {
+        if let (Some(all_pairs), Some(p)) = (&self.posterior.prior.all_pairs, &mut self.p) {
+            simd::add_scaled(p, all_pairs.weights[i], factor);
+            simd::add_scaled(p, -all_pairs.weights[i], &self.factors[i]);
+        }
+        self.factors[i].copy_from_slice(factor);
+    }
 }
 
 /// The prior of [`AdditivePrior`] conditioned on data.
@@ -305,13 +376,13 @@ impl AdditivePosterior {
     fn append_row(&mut self, point: &Point) -> Result<()> {
         self.check(point)?;
         let kernel = &self.prior.kernel;
-        let row = self.inputs.covariances(kernel, &self.prior.components, &point.0);
+        let row = self.prior.covariances(&self.inputs, point);
         let noise = self.prior.noise_std * self.prior.noise_std;
         if self.factor.append(&row, self.prior.variance() + noise).is_err() {
             // The new row is a combination of the others to working precision: factor afresh, with jitter.
             let mut inputs = self.inputs.clone();
             inputs.push(kernel, &point.0);
-            self.factor = Factor::new(&inputs.gram(kernel, &self.prior.components), noise)?;
+            self.factor = Factor::new(&self.prior.gram(&inputs), noise)?;
         }
         self.inputs.push(kernel, &point.0);
         for (column, &x) in self.x.iter_mut().zip(&point.0) {
@@ -382,13 +453,23 @@ impl AdditivePosterior {
         let kernel = &self.prior.kernel;
         let components = &self.prior.components;
         let w = self.residual_weights();
-        let sums = self.inputs.weighted_sums(kernel, components, &w);
         let dimension = kernel.dimension();
         let mut gradient = LikelihoodGradient {
             log_lengthscales: vec![0.0; dimension],
             log_scales: vec![0.0; dimension],
             log_noise_std: 0.0,
+            log_pair_weights: Vec::new(),
         };
+        let mut joint = None;
+        if let Some(all_pairs) = &self.prior.all_pairs {
+            let part = all_pairs::gradient(&self.prior, all_pairs, &self.inputs, &w);
+            gradient.log_lengthscales = part.log_lengthscales;
+            gradient.log_scales = part.log_scales;
+            gradient.log_pair_weights = part.log_weights;
+            joint = Some(part.joint);
+        }
+        let components = joint.as_ref().unwrap_or(components);
+        let sums = self.inputs.weighted_sums(kernel, components, &w);
         for (component, sums) in components.iter().zip(&sums) {
             let amplitude = kernel.amplitude(component);
             for (position, &i) in component.variables().iter().enumerate() {
@@ -430,8 +511,7 @@ impl AdditivePosterior {
     /// Mean and variance of the whole sum at a point, cross-covariances of the components included.
     pub fn joint(&self, point: &Point) -> Result<Normal> {
         self.check(point)?;
-        let covariances =
-            self.inputs.covariances(&self.prior.kernel, &self.prior.components, &point.0);
+        let covariances = self.prior.covariances(&self.inputs, point);
         Ok(self.normal(covariances, self.prior.variance()))
     }
 
@@ -446,7 +526,7 @@ impl AdditivePosterior {
     pub fn joint_gradient(&self, point: &Point) -> Result<JointGradient> {
         self.check(point)?;
         let kernel = &self.prior.kernel;
-        let covariances = self.inputs.covariances(kernel, &self.prior.components, &point.0);
+        let covariances = self.prior.covariances(&self.inputs, point);
         // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
         let mut solved = covariances.clone();
         self.factor.forward_solve(&mut solved);
@@ -489,6 +569,13 @@ impl AdditivePosterior {
                 simd::multiply(&mut before, &factors[i]);
             }
         }
+        if let Some(all_pairs) = &self.prior.all_pairs {
+            let p = all_pairs.weighted_factors(&factors);
+            for (i, (others, factor)) in others.iter_mut().zip(&factors).enumerate() {
+                others.resize(n, 0.0);
+                all_pairs.add_others(i, &p, factor, others);
+            }
+        }
         let slope = |(i, others): (usize, Vec<f64>)| {
             let mut slope = vec![0.0; n];
             let at = kernel.scaled(i, point.0[i]);
@@ -523,6 +610,11 @@ impl AdditivePosterior {
                 covariance.column_mut(i)[0] += amplitude * kernel.curvature(i);
             }
         }
+        if let Some(all_pairs) = &self.prior.all_pairs {
+            for i in 0..dimension {
+                covariance.column_mut(i)[0] += all_pairs.variance_with(i) * kernel.curvature(i);
+            }
+        }
         for j in 0..dimension {
             for (i, value) in (j..dimension).zip(covariance.column_mut(j)) {
                 *value -= simd::dot(column(i), column(j));
@@ -541,17 +633,27 @@ impl AdditivePosterior {
         check_finite(point)
     }
 
+    /// A point whose coordinates are to be changed one by one.
+    pub(crate) fn moving(&self, point: &Point) -> Result<MovingPoint<'_>> {
+        self.check(point)?;
+        let factors = self.inputs.factors(&self.prior.kernel, &point.0);
+        let p = self.prior.all_pairs.as_ref().map(|pairs| pairs.weighted_factors(&factors));
+        let mut components_of = vec![Vec::new(); factors.len()];
+        for component in &self.prior.components {
+            for &i in component.variables() {
+                components_of[i].push(component);
+            }
+        }
+        Ok(MovingPoint { posterior: self, factors, p, components_of })
+    }
+
     /// Mean and variance of the whole sum at many points, solved for in one block.
     pub fn joint_many(&self, points: &[Point]) -> Result<Vec<Normal>> {
         let n = self.len();
         let mut block = Vec::with_capacity(n * points.len());
         for point in points {
             self.check(point)?;
-            block.extend(self.inputs.covariances(
-                &self.prior.kernel,
-                &self.prior.components,
-                &point.0,
-            ));
+            block.extend(self.prior.covariances(&self.inputs, point));
         }
         let columns = |block: &[f64], f: &dyn Fn(&[f64]) -> f64| -> Vec<f64> {
             (0..points.len()).map(|c| f(&block[c * n..(c + 1) * n])).collect()
@@ -604,7 +706,7 @@ impl AdditivePosterior {
     }
 
     /// e_i(value, X) for every variable and every value on its axis.
-    fn axis_factors(&self, grid: &Grid) -> Vec<Vec<f64>> {
+    pub(crate) fn axis_factors(&self, grid: &Grid) -> Vec<Vec<f64>> {
         let (kernel, n) = (&self.prior.kernel, self.len());
         (0..kernel.dimension())
             .into_par_iter()

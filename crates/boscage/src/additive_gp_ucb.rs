@@ -17,12 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::acquisition::{Ucb, beta};
 use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, StructureScore};
+use crate::all_pairs::AllPairs;
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Graph};
-use crate::joint_ucb::maximize_joint_ucb;
+use crate::joint_ucb::{Region, everywhere, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
+use crate::local_search::LocalSearch;
 use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
 use crate::optimizer::{Model, Optimizer};
 use crate::outputs::{OutputMap, OutputRule};
@@ -111,6 +113,10 @@ pub struct AdditiveGpUcbSettings {
     pub outputs: OutputRule,
     /// Whether points may be asked for again.
     pub repeats: RepeatRule,
+    /// Whether the centre of the space is asked for first: whoever chose the ranges had a reason for where they are.
+    pub centre: bool,
+    /// Asks that stay near the best point; none searches the whole space always.
+    pub local: Option<LocalSearch>,
 }
 
 impl AdditiveGpUcbSettings {
@@ -119,6 +125,9 @@ impl AdditiveGpUcbSettings {
         self.structure.validate()?;
         self.kernel_learning.validate()?;
         self.zoom.validate()?;
+        if let Some(local) = &self.local {
+            local.validate()?;
+        }
         let positive = [
             ("lengthscale", self.lengthscale),
             ("scale", self.scale.unwrap_or(1.0)),
@@ -148,6 +157,15 @@ impl AdditiveGpUcbSettings {
                 value: self.lengthscale_growth.to_string(),
                 reason: "it must be between 0 and 1",
             }),
+            _ if self.structure == Structure::Pairs
+                && self.acquisition == Acquisition::Additive =>
+            {
+                Err(Error::InvalidSetting {
+                    setting: "acquisition",
+                    value: "additive".to_string(),
+                    reason: "all pairs of variables are no forest; choose joint",
+                })
+            }
             _ if self.structure == Structure::Whole
                 && self.acquisition == Acquisition::Additive =>
             {
@@ -221,6 +239,8 @@ pub struct AdditiveGpUcb {
     /// The model conditioned on its first `model.observations` observations at once and on later ones row by row, so
     /// that a resumed run has the same bits.
     posterior: Option<AdditivePosterior>,
+    /// The prior of local models, in units of their box, and the number of observations it was learned from: those of `model`.
+    local_prior: Option<(usize, AdditivePrior)>,
     evaluations: usize,
     fallbacks: usize,
     refused: usize,
@@ -250,6 +270,7 @@ impl AdditiveGpUcb {
         let growth = (dimension as f64).powf(settings.lengthscale_growth);
         if let Some(prior) = &mut settings.kernel_learning.prior {
             prior.scales.median *= scale;
+            prior.pair_weights.median /= dimension as f64;
             prior.lengthscales.median *= growth;
         }
         let lengthscale = settings.lengthscale * growth;
@@ -261,7 +282,15 @@ impl AdditiveGpUcb {
         let components = settings.structure.components(&graph);
         let initial = match settings.structure.given_prior(dimension)? {
             Some(prior) => prior.clone(),
-            None => AdditivePrior { components, kernel, noise_std: settings.noise_std },
+            None => {
+                let noise_std = settings.noise_std;
+                let all_pairs = (settings.structure == Structure::Pairs).then(|| {
+                    let prior = settings.kernel_learning.prior.as_ref();
+                    let weight = prior.map_or(0.2 * share, |prior| prior.pair_weights.median);
+                    AllPairs { weights: vec![weight; dimension], constant: 1.0 }
+                });
+                AdditivePrior { components, kernel, noise_std, all_pairs }
+            }
         };
         let model = Model {
             graph,
@@ -280,6 +309,7 @@ impl AdditiveGpUcb {
             initial,
             model,
             posterior: None,
+            local_prior: None,
             evaluations: 0,
             fallbacks: 0,
             refused: 0,
@@ -444,32 +474,80 @@ impl AdditiveGpUcb {
         Ok(learned.prior)
     }
 
+    /// The prior of local models, learned from the observations that the model was learned from: a function of these and of the
+    /// settings, so that a resumed run has the same.
+    fn local_prior(&mut self, local: &LocalSearch) -> Result<&AdditivePrior> {
+        let learned = self.model.observations;
+        if self.local_prior.as_ref().is_none_or(|(n, _)| *n != learned) {
+            self.observe(Phase::KernelLearning);
+            let data = self.data.with_outcomes(learned, self.data.outcomes()[..learned].to_vec());
+            let near = local.neighbourhood(&self.space, &data, self.settings.initial_points)?;
+            let start = AdditivePrior {
+                components: self.model.prior.components.clone(),
+                ..self.initial.clone()
+            };
+            let config = &self.settings.kernel_learning;
+            let found = kernel_learning(&start, &near.scaled_data()?, config)?;
+            self.local_prior = Some((learned, found.prior));
+        }
+        match &self.local_prior {
+            Some((_, prior)) => Ok(prior),
+            None => Err(Error::NotPositiveDefinite { pivot: 0 }),
+        }
+    }
+
+    /// A posterior of what is near the best point, and where to search.
+    fn local_posterior(
+        &mut self,
+        local: &LocalSearch,
+        pending: &[Point],
+    ) -> Result<(AdditivePosterior, Vec<(f64, f64)>)> {
+        let near = local.neighbourhood(&self.space, &self.data, self.settings.initial_points)?;
+        let prior = near.unscaled(self.local_prior(local)?);
+        self.observe(Phase::Conditioning);
+        let posterior = prior.condition(&near.data)?;
+        let posterior = posterior.with_failed(&self.failed)?.with_pending(pending)?;
+        Ok((posterior, near.region))
+    }
+
     /// Alg. 1, lines 3 to 6.
     fn model_based(&mut self, pending: &[Point], stream: &Stream) -> Result<Point> {
         if self.learning_is_due() {
             self.learn(stream)?;
         }
-        self.observe(Phase::Conditioning);
         let t = self.data.len() + pending.len() + 1;
+        let mut acquisition = self.settings.acquisition;
+        let mut region = everywhere(&self.space);
         let with_pending;
-        self.posterior()?;
-        let posterior = match &self.posterior {
-            Some(posterior) if pending.is_empty() && self.failed.is_empty() => posterior,
-            Some(posterior) => {
-                with_pending = posterior.with_failed(&self.failed)?.with_pending(pending)?;
+        let posterior = match self.settings.local.filter(|local| local.is_due(t - 1)) {
+            Some(local) => {
+                (with_pending, region) = self.local_posterior(&local, pending)?;
+                acquisition = Acquisition::Joint(local.kappa);
                 &with_pending
             }
-            None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
+            None => {
+                self.observe(Phase::Conditioning);
+                self.posterior()?;
+                match &self.posterior {
+                    Some(posterior) if pending.is_empty() && self.failed.is_empty() => posterior,
+                    Some(posterior) => {
+                        with_pending =
+                            posterior.with_failed(&self.failed)?.with_pending(pending)?;
+                        &with_pending
+                    }
+                    None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
+                }
+            }
         };
         self.observe(Phase::Acquisition);
-        let maximum = self.maximize_acquisition(posterior, t, stream)?;
+        let maximum = self.maximize_acquisition(posterior, acquisition, &region, t, stream)?;
         if !maximum.value.is_finite() {
             // The numbers have overflowed, and the point is only the first of the grid.
             return Err(Error::NotPositiveDefinite { pivot: 0 });
         }
         let mut point = maximum.point;
         if self.settings.repeats == RepeatRule::Avoid {
-            let kappa = match self.settings.acquisition {
+            let kappa = match acquisition {
                 Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
                 Acquisition::Joint(kappa) => kappa,
             };
@@ -489,15 +567,19 @@ impl AdditiveGpUcb {
     fn maximize_acquisition(
         &self,
         posterior: &AdditivePosterior,
+        acquisition: Acquisition,
+        region: &Region,
         t: usize,
         stream: &Stream,
     ) -> Result<Maximum> {
         let (space, settings) = (&self.space, &self.settings);
         let mut rng = stream.generator(Purpose::Zoom);
-        match settings.acquisition {
-            Acquisition::Joint(kappa) => maximize_joint_ucb(posterior, space, kappa, &mut rng),
+        match acquisition {
+            Acquisition::Joint(kappa) => {
+                maximize_joint_ucb(posterior, space, region, kappa, &mut rng)
+            }
             Acquisition::JointSchedule => {
-                maximize_joint_ucb(posterior, space, beta(t).sqrt(), &mut rng)
+                maximize_joint_ucb(posterior, space, region, beta(t).sqrt(), &mut rng)
             }
             Acquisition::Additive => {
                 let ucb = Ucb { posterior, beta: beta(t) };
@@ -553,6 +635,15 @@ impl Optimizer for AdditiveGpUcb {
     fn ask(&mut self, pending: &[Point], stream: &Stream) -> Result<Point> {
         self.check_ask(pending)?;
         let n = self.data.len();
+        // The centre is the first point of the initial design; where that was given instead, the first one after it.
+        let known = n + pending.len();
+        let is_first = stream.trial() == 0 && known == 0;
+        if self.settings.centre && (is_first || known == self.settings.initial_points) {
+            let centre = self.space.snap(&vec![0.5; self.space.dimension()])?;
+            if !self.seen.with(pending).contains(&centre) {
+                return Ok(centre);
+            }
+        }
         if n == 0 || n + pending.len() < self.settings.initial_points {
             return self.initial_point(pending, stream);
         }
@@ -711,6 +802,7 @@ mod tests {
             components: (1..dimension).map(|i| Component::pair(edge(i))).collect(),
             kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.2, scale),
             noise_std: 0.15,
+            all_pairs: None,
         }
     }
 

@@ -23,6 +23,7 @@ use crate::message_passing::{
     msg_passing_discrete,
 };
 use crate::quasi_newton::minimize_in_box;
+use crate::simd;
 use crate::space::{Point, Space};
 use crate::stream::Generator;
 
@@ -39,6 +40,11 @@ const LARGEST_TABLE: u128 = 1 << 17;
 /// Where tables would be larger: random points to start from, and how many starts are climbed from.
 const RANDOM_STARTS: usize = 512;
 const RANDOM_CLIMBS: usize = 8;
+/// Where all pairs interact: how often climbing by coordinates goes around, how many starts are made from the best ones by drawing
+/// some coordinates anew, and how many coordinates that are.
+const SWEEPS: usize = 3;
+const PERTURBED: usize = 64;
+const MOVED: [usize; 4] = [1, 2, 5, 20];
 /// Evaluations of the joint bound and its gradient for each climb.
 const CLIMB_EVALUATIONS: usize = 40;
 
@@ -49,18 +55,48 @@ fn bound(normal: Normal, kappa: f64) -> f64 {
     normal.mean + kappa * normal.variance.sqrt()
 }
 
-/// The point that maximises the joint bound, as far as climbing from good starts finds it.
+/// The least and the largest coordinate of each variable: where to search.
+pub(crate) type Region = [(f64, f64)];
+
+/// The region that is the whole space.
+pub(crate) fn everywhere(space: &Space) -> Vec<(f64, f64)> {
+    vec![(0.0, 1.0); space.dimension()]
+}
+
+/// The point of the region that maximises the joint bound, as far as climbing from good starts finds it.
 pub(crate) fn maximize_joint_ucb(
     posterior: &AdditivePosterior,
     space: &Space,
+    region: &Region,
     kappa: f64,
     rng: &mut Generator,
 ) -> Result<Maximum> {
-    let mut starts = posterior.best_observed(OBSERVED);
-    let grid = fine_grid(space, &starts, rng)?;
+    let mut starts: Vec<Point> = posterior
+        .best_observed(OBSERVED)
+        .into_iter()
+        .map(|point| move_into(space, region, point))
+        .collect::<Result<_>>()?;
+    let grid = fine_grid(space, region, &starts, rng)?;
     let components = &posterior.prior().components;
     let (mut evaluations, mut climbs) = (0, CLIMBS);
-    if tables_are_small(components, &grid)? {
+    if posterior.prior().all_pairs.is_some() {
+        // All pairs are no forest. What message passing finds exactly there is climbed to here.
+        let random = move_into(space, region, space.sample(rng))?;
+        for start in [starts[0].clone(), random] {
+            let climbed = climb_coordinates(posterior, &grid, start)?;
+            evaluations += climbed.evaluations;
+            starts.push(climbed.point);
+        }
+        for k in 0..PERTURBED {
+            let mut point = starts[k % (OBSERVED + 2).min(starts.len())].clone();
+            let other = move_into(space, region, space.sample(rng))?;
+            for _ in 0..MOVED[k * MOVED.len() / PERTURBED].min(space.dimension()) {
+                let d = rng.random_range(0..space.dimension());
+                point.0[d] = other.0[d];
+            }
+            starts.push(point);
+        }
+    } else if tables_are_small(components, &grid)? {
         let by_mean = msg_passing_discrete(&PosteriorMean { posterior }, &grid)?;
         evaluations += by_mean.evaluations;
         starts.push(by_mean.point);
@@ -87,7 +123,7 @@ pub(crate) fn maximize_joint_ucb(
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut best: Option<(f64, Point)> = None;
     for (_, start) in ranked.into_iter().take(climbs) {
-        let climbed = climb(posterior, space, kappa, start, rng)?;
+        let climbed = climb(posterior, space, region, kappa, start, rng)?;
         if best.as_ref().is_none_or(|best| climbed.0 > best.0) {
             best = Some(climbed);
         }
@@ -106,17 +142,78 @@ fn tables_are_small(components: &[Component], grid: &Grid) -> Result<bool> {
     Ok(values <= TABLE_VALUES && largest_table(&scopes, size) <= LARGEST_TABLE)
 }
 
-/// A random grid: FINE values an axis, one in each of as many equal cells, and the values of the given points.
-fn fine_grid(space: &Space, observed: &[Point], rng: &mut Generator) -> Result<Grid> {
+/// The point of the region that is next to this one; finite coordinates stay where they are if nothing is nearer.
+fn move_into(space: &Space, region: &Region, mut point: Point) -> Result<Point> {
+    for (d, (x, &(low, high))) in point.0.iter_mut().zip(region).enumerate() {
+        if !space.is_categorical(d) {
+            *x = x.clamp(low, high);
+        }
+    }
+    space.snap(&point.0)
+}
+
+/// Climbs the posterior mean by one coordinate after the other: each is set to the best value of its axis, until nothing changes
+/// or for `SWEEPS` times around.
+///
+/// The mean is linear in every factor: μ = A + Σ_a B_i(a) α_a e_i(a), so that a value of a coordinate costs one product with
+/// its factors, which are the same in all sweeps.
+fn climb_coordinates(posterior: &AdditivePosterior, grid: &Grid, start: Point) -> Result<Climbed> {
+    let mut point = start;
+    let mut evaluations = 0;
+    let axes = posterior.axis_factors(grid);
+    let n = posterior.len().max(1);
+    for _ in 0..SWEEPS {
+        let mut moving = posterior.moving(&point)?;
+        let mut has_changed = false;
+        for (i, factors) in axes.iter().enumerate() {
+            let weights = moving.weights(i);
+            let mut best = simd::dot(&weights, moving.factor(i));
+            let mut chosen = None;
+            for (r, factor) in factors.chunks_exact(n).enumerate() {
+                let mean = simd::dot(&weights, factor);
+                // More than rounding can make of equal numbers.
+                if mean > best + 1e-12 * (1.0 + best.abs()) {
+                    (best, chosen) = (mean, Some(r));
+                }
+            }
+            evaluations += grid.axis(i).len();
+            if let Some(r) = chosen {
+                point.0[i] = grid.axis(i)[r];
+                moving.set(i, &factors[r * n..(r + 1) * n]);
+                has_changed = true;
+            }
+        }
+        if !has_changed {
+            break;
+        }
+    }
+    Ok(Climbed { point, evaluations })
+}
+
+/// Where climbing by coordinates has ended.
+struct Climbed {
+    point: Point,
+    evaluations: usize,
+}
+
+/// A random grid in a region: FINE values an axis, one in each of as many equal cells, and the values of the given points.
+fn fine_grid(
+    space: &Space,
+    region: &Region,
+    observed: &[Point],
+    rng: &mut Generator,
+) -> Result<Grid> {
     let axes = (0..space.dimension())
         .map(|d| {
+            let (low, high) = region[d];
             let mut axis: Vec<f64> = match space.levels(d) {
-                Some(levels) if levels <= FINE as u64 => {
-                    (0..levels).map(|level| space.coordinate(d, level)).collect()
-                }
+                Some(levels) if levels <= FINE as u64 => (0..levels)
+                    .map(|level| space.coordinate(d, level))
+                    .filter(|&x| space.is_categorical(d) || (low..=high).contains(&x))
+                    .collect(),
                 levels => (0..FINE)
                     .map(|k| {
-                        let u = (k as f64 + rng.random::<f64>()) / FINE as f64;
+                        let u = low + (high - low) * (k as f64 + rng.random::<f64>()) / FINE as f64;
                         match levels {
                             None => u,
                             Some(_) => space.coordinate(d, space.level(d, u)),
@@ -137,6 +234,7 @@ fn fine_grid(space: &Space, observed: &[Point], rng: &mut Generator) -> Result<G
 fn climb(
     posterior: &AdditivePosterior,
     space: &Space,
+    region: &Region,
     kappa: f64,
     start: Point,
     rng: &mut Generator,
@@ -145,8 +243,8 @@ fn climb(
     let moves: Vec<bool> = (0..dimension)
         .map(|d| !space.is_categorical(d) && space.levels(d).is_none_or(|levels| levels > 2))
         .collect();
-    let edge = |free: f64| -> Vec<f64> {
-        (0..dimension).map(|d| if moves[d] { free } else { start.0[d] }).collect()
+    let edge = |of: &dyn Fn(&(f64, f64)) -> f64| -> Vec<f64> {
+        (0..dimension).map(|d| if moves[d] { of(&region[d]) } else { start.0[d] }).collect()
     };
     let minimum = minimize_in_box(
         |x| match posterior.joint_gradient(&Point(x.to_vec())) {
@@ -165,8 +263,8 @@ fn climb(
             }
         },
         &start.0,
-        &edge(0.0),
-        &edge(1.0),
+        &edge(&|range| range.0),
+        &edge(&|range| range.1),
         CLIMB_EVALUATIONS,
     );
     let mut point = space.snap(&minimum.point)?;
@@ -186,7 +284,9 @@ fn climb(
             let random = |rng: &mut Generator| rng.random_range(0..levels);
             [now.saturating_sub(1), (now + 1).min(levels - 1), random(rng), random(rng)].to_vec()
         };
-        candidates.extend(others.into_iter().map(|level| (d, space.coordinate(d, level))));
+        let inside = |x: f64| space.is_categorical(d) || (region[d].0..=region[d].1).contains(&x);
+        let others = others.into_iter().map(|level| (d, space.coordinate(d, level)));
+        candidates.extend(others.filter(|&(_, x)| inside(x)));
     }
     if candidates.len() > CHANGES {
         candidates.shuffle(rng);
@@ -242,7 +342,9 @@ mod tests {
             let y: f64 = point.0.iter().enumerate().map(|(i, x)| (5.0 * x + i as f64).sin()).sum();
             data.push(&point, y + point.0[0] * point.0[dimension - 1]).unwrap();
         }
-        AdditivePrior { components, kernel, noise_std: 0.1 }.condition(&data).unwrap()
+        AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None }
+            .condition(&data)
+            .unwrap()
     }
 
     fn pair(i: usize, j: usize) -> Component {
@@ -273,7 +375,9 @@ mod tests {
             let posterior = posterior(&space, components.clone(), n);
             let want = brute_force(&posterior, &vec![axis.clone(); 3]);
             let mut rng = Stream::new(1, n as u64).generator(Purpose::Zoom);
-            let found = maximize_joint_ucb(&posterior, &space, KAPPA, &mut rng).unwrap();
+            let found =
+                maximize_joint_ucb(&posterior, &space, &everywhere(&space), KAPPA, &mut rng)
+                    .unwrap();
             space.check(&found.point).unwrap();
             assert_eq!(found.value, bound(posterior.joint(&found.point).unwrap(), KAPPA));
             // Climbing ends in a maximum; of the few there are it must be the highest, or nearly as high.
@@ -299,7 +403,9 @@ mod tests {
         let want = brute_force(&posterior, &axes);
         for seed in 0..10 {
             let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
-            let found = maximize_joint_ucb(&posterior, &space, KAPPA, &mut rng).unwrap();
+            let found =
+                maximize_joint_ucb(&posterior, &space, &everywhere(&space), KAPPA, &mut rng)
+                    .unwrap();
             space.check(&found.point).unwrap();
             assert!(found.value <= want + 1e-9);
             assert!(found.value > want - 0.1, "seed {seed}: {} against {want}", found.value);
@@ -322,7 +428,9 @@ mod tests {
             let axes = vec![(0..FINE + OBSERVED).map(|k| k as f64).collect(); dimension];
             assert!(!tables_are_small(&components, &Grid::new(axes).unwrap()).unwrap());
             let mut rng = Stream::new(5, 0).generator(Purpose::Zoom);
-            let found = maximize_joint_ucb(&posterior, &space, KAPPA, &mut rng).unwrap();
+            let found =
+                maximize_joint_ucb(&posterior, &space, &everywhere(&space), KAPPA, &mut rng)
+                    .unwrap();
             space.check(&found.point).unwrap();
             assert_eq!(found.evaluations, (RANDOM_STARTS + OBSERVED) * components.len());
             // Better than many more random points than it started from.
@@ -354,7 +462,8 @@ mod tests {
         for _ in 0..20 {
             let start = space.sample(&mut rng);
             let before = bound(posterior.joint(&start).unwrap(), KAPPA);
-            let (value, point) = climb(&posterior, &space, KAPPA, start, &mut rng).unwrap();
+            let (value, point) =
+                climb(&posterior, &space, &everywhere(&space), KAPPA, start, &mut rng).unwrap();
             space.check(&point).unwrap();
             assert!(value >= before);
             assert_eq!(value, bound(posterior.joint(&point).unwrap(), KAPPA));
@@ -371,7 +480,7 @@ mod tests {
         .unwrap();
         let mut rng = Stream::new(4, 0).generator(Purpose::Zoom);
         let observed = [space.sample(&mut rng)];
-        let grid = fine_grid(&space, &observed, &mut rng).unwrap();
+        let grid = fine_grid(&space, &everywhere(&space), &observed, &mut rng).unwrap();
         assert_eq!(grid.axis(1), [0.0, 0.25, 0.5, 0.75, 1.0]);
         for d in 0..3 {
             assert!(grid.axis(d).contains(&observed[0].0[d]));

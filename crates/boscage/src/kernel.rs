@@ -151,7 +151,7 @@ impl Kernel {
     }
 
     /// out[a] = ∂e_i/∂log ℓ_i.
-    fn slope(&self, i: usize, u: &[f64], at: f64, out: &mut [f64]) {
+    pub(crate) fn slope(&self, i: usize, u: &[f64], at: f64, out: &mut [f64]) {
         match (self.metrics[i], self.family) {
             (Metric::Categorical, family) => {
                 let ell = self.lengthscales[i];

@@ -55,6 +55,15 @@ pub struct KernelPrior {
     pub scales: PooledPrior,
     /// On η; its two spreads add up.
     pub noise_std: PooledPrior,
+    /// On the weights w_i, where all pairs interact.
+    #[serde(default = "KernelPrior::default_pair_weights")]
+    pub pair_weights: PooledPrior,
+}
+
+impl KernelPrior {
+    fn default_pair_weights() -> PooledPrior {
+        PooledPrior { median: 0.2, common_log_std: 0.7, log_std: 1.0 }
+    }
 }
 
 impl Default for KernelPrior {
@@ -63,6 +72,7 @@ impl Default for KernelPrior {
             lengthscales: PooledPrior { median: 0.4, common_log_std: 0.3, log_std: 0.5 },
             scales: PooledPrior { median: 1.0, common_log_std: 1.0, log_std: 1.0 },
             noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
+            pair_weights: Self::default_pair_weights(),
         }
     }
 }
@@ -98,7 +108,7 @@ pub struct KernelLearning {
     pub budget: Budget,
     /// Smallest and largest ℓ_i.
     pub lengthscale_bounds: [f64; 2],
-    /// Smallest and largest σ_i.
+    /// Smallest and largest σ_i, and weight of a variable in pairs.
     pub scale_bounds: [f64; 2],
     /// Smallest and largest η; none keeps η as it is.
     pub noise_std_bounds: Option<[f64; 2]>,
@@ -151,7 +161,7 @@ impl KernelLearning {
             }
         }
         if let Some(prior) = &self.prior {
-            for pooled in [prior.lengthscales, prior.scales, prior.noise_std] {
+            for pooled in [prior.lengthscales, prior.scales, prior.noise_std, prior.pair_weights] {
                 for value in [pooled.median, pooled.common_log_std, pooled.log_std] {
                     if !(value > 0.0 && value.is_finite()) {
                         return Err(Error::InvalidSetting {
@@ -190,12 +200,14 @@ pub fn kernel_learning(
     start.validate()?;
     check_data(&start.kernel, data)?;
     let dimension = start.kernel.dimension();
+    let weights = start.all_pairs.as_ref().map_or([].as_slice(), |pairs| &pairs.weights);
+    let kernel = &start.kernel;
     let mut theta: Vec<f64> =
-        start.kernel.lengthscales.iter().chain(&start.kernel.scales).map(|v| v.ln()).collect();
+        kernel.lengthscales.iter().chain(&kernel.scales).chain(weights).map(|v| v.ln()).collect();
     let ln = |[low, high]: [f64; 2]| (low.ln(), high.ln());
     let (l, s) = (ln(config.lengthscale_bounds), ln(config.scale_bounds));
-    let mut lower = [vec![l.0; dimension], vec![s.0; dimension]].concat();
-    let mut upper = [vec![l.1; dimension], vec![s.1; dimension]].concat();
+    let mut lower = [vec![l.0; dimension], vec![s.0; theta.len() - dimension]].concat();
+    let mut upper = [vec![l.1; dimension], vec![s.1; theta.len() - dimension]].concat();
     if let Some(bounds) = config.noise_std_bounds {
         let n = ln(bounds);
         theta.push(start.noise_std.max(bounds[0]).ln());
@@ -227,9 +239,10 @@ fn with_parameters(start: &AdditivePrior, theta: &[f64]) -> AdditivePrior {
     let mut prior = start.clone();
     for (i, value) in theta.iter().enumerate() {
         let value = value.exp();
-        match i / dimension.max(1) {
-            0 => prior.kernel.lengthscales[i] = value,
-            1 => prior.kernel.scales[i - dimension] = value,
+        match (i / dimension.max(1), &mut prior.all_pairs) {
+            (0, _) => prior.kernel.lengthscales[i] = value,
+            (1, _) => prior.kernel.scales[i - dimension] = value,
+            (2, Some(all_pairs)) => all_pairs.weights[i - 2 * dimension] = value,
             _ => prior.noise_std = value,
         }
     }
@@ -246,7 +259,8 @@ fn posterior_density(
     let posterior = prior.condition(data)?;
     let mut value = posterior.log_likelihood();
     let rho = posterior.log_likelihood_gradient();
-    let mut gradient = [rho.log_lengthscales, rho.log_scales].concat();
+    let mut gradient = [rho.log_lengthscales, rho.log_scales, rho.log_pair_weights].concat();
+    let parameters = gradient.len();
     if config.noise_std_bounds.is_some() {
         gradient.push(rho.log_noise_std);
     }
@@ -255,7 +269,8 @@ fn posterior_density(
         let groups = [
             (0..dimension, density.lengthscales),
             (dimension..2 * dimension, density.scales),
-            (2 * dimension..theta.len(), density.noise_std),
+            (2 * dimension..parameters, density.pair_weights),
+            (parameters..theta.len(), density.noise_std),
         ];
         for (range, pooled) in groups {
             value += pooled.log_density(&theta[range.clone()], &mut gradient[range]);
@@ -326,6 +341,7 @@ mod tests {
             components: vec![component(&[0, 1]), component(&[2, 3])],
             kernel,
             noise_std: 0.1,
+            all_pairs: None,
         }
     }
 
@@ -523,7 +539,7 @@ mod tests {
     fn kernel_prior() -> KernelPrior {
         let scales = PooledPrior { median: 0.9, common_log_std: 0.5, log_std: 0.3 };
         let noise_std = PooledPrior { median: 0.05, common_log_std: 1.0, log_std: 0.2 };
-        KernelPrior { lengthscales: POOLED, scales, noise_std }
+        KernelPrior { lengthscales: POOLED, scales, noise_std, pair_weights: POOLED }
     }
 
     #[test]

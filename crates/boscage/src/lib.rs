@@ -87,6 +87,7 @@
 pub mod acquisition;
 pub mod additive_gp;
 pub mod additive_gp_ucb;
+pub mod all_pairs;
 mod cholesky;
 pub mod design;
 pub mod error;
@@ -95,6 +96,7 @@ pub mod graph_learning;
 mod joint_ucb;
 pub mod kernel;
 pub mod kernel_learning;
+pub mod local_search;
 #[cfg(test)]
 mod markov_chain;
 pub mod message_passing;

@@ -71,6 +71,8 @@ pub trait Optimizer: Send {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "name", content = "settings", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Method {
+    /// [The default](crate::methods::boscage).
+    Boscage(Box<AdditiveGpUcbSettings>),
     /// [Tree-GP-UCB](crate::methods::tree_gp_ucb).
     Tree(Box<AdditiveGpUcbSettings>),
     /// [Any graph](crate::methods::overlap).
@@ -110,7 +112,12 @@ pub struct NamedMethod {
 
 impl Method {
     /// The names that [`Method::named`] knows, each with what it stands for.
-    pub const NAMES: [NamedMethod; 16] = [
+    pub const NAMES: [NamedMethod; 17] = [
+        NamedMethod {
+            name: "boscage",
+            summary: "an additive GP of all variables and pairs, searched globally and locally",
+            method: || Method::Boscage(Box::new(AdditiveGpUcbSettings::boscage())),
+        },
         NamedMethod {
             name: "tree",
             summary: "Tree-GP-UCB with the default settings",
@@ -200,7 +207,8 @@ impl Method {
     /// A new run of the method in this space.
     pub fn build(&self, space: Space) -> Result<Box<dyn Optimizer>> {
         match self {
-            Method::Tree(settings)
+            Method::Boscage(settings)
+            | Method::Tree(settings)
             | Method::Overlap(settings)
             | Method::NoOverlap(settings)
             | Method::RandomTrees(settings)
@@ -219,7 +227,8 @@ impl Method {
     fn check_structure(&self, structure: &Structure) -> Result<()> {
         let fits = matches!(
             (self, structure),
-            (Method::Tree(_), Structure::Tree(_))
+            (Method::Boscage(_), Structure::Pairs)
+                | (Method::Tree(_), Structure::Tree(_))
                 | (Method::Overlap(_), Structure::Graph(_))
                 | (Method::NoOverlap(_), Structure::Partition(_))
                 | (Method::RandomTrees(_), Structure::RandomForest(_))

@@ -340,6 +340,22 @@ pub(crate) fn add_scaled(out: &mut [f64], weight: f64, x: &[f64]) {
     Arch::new().dispatch(Op(out, weight, x));
 }
 
+/// out[a] += weight · x[a]².
+pub(crate) fn add_scaled_squares(out: &mut [f64], weight: f64, x: &[f64]) {
+    struct Op<'a>(&'a mut [f64], f64, &'a [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(out, weight, x) = self;
+            for (out, &x) in out.iter_mut().zip(x) {
+                *out = (weight * x).mul_add(x, *out);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(out, weight, x));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

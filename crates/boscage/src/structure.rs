@@ -28,6 +28,9 @@ pub enum Structure {
     Partition(PartitionLearning),
     /// A new random forest at every learning, whatever the data say.
     RandomForest(RandomForest),
+    /// Every variable by itself and every pair with the strength that is learned for its variables
+    /// ([`crate::all_pairs`]): there is nothing to choose.
+    Pairs,
     /// One component of all variables: a plain GP.
     Whole,
     /// Known components and kernel parameters; nothing is learned.
@@ -91,6 +94,7 @@ impl Structure {
             Structure::Graph(_) => "graph",
             Structure::Partition(_) => "partition",
             Structure::RandomForest(_) => "random-forest",
+            Structure::Pairs => "pairs",
             Structure::Whole => "whole",
             Structure::Given(_) => "given",
         }
@@ -111,7 +115,7 @@ impl Structure {
                     reason: "it is a share strictly between 0 and 1",
                 })
             }
-            Structure::RandomForest(_) | Structure::Whole => Ok(()),
+            Structure::RandomForest(_) | Structure::Pairs | Structure::Whole => Ok(()),
             Structure::Given(Some(prior)) => prior.validate(),
             Structure::Given(None) => Err(Error::InvalidSetting {
                 setting: "structure",
@@ -145,6 +149,8 @@ impl Structure {
             }
             Structure::Given(Some(prior)) => prior.components.clone(),
             Structure::Partition(_) => groups_of(graph),
+            // Edges say what was found in the posterior; in the prior all pairs are alike.
+            Structure::Pairs => (0..graph.dimension()).map(Component::single).collect(),
             // The cliques of a forest are its edges and isolated vertices.
             Structure::Tree(_) | Structure::Graph(_) | Structure::RandomForest(_) => {
                 graph.maximal_cliques()
@@ -209,7 +215,7 @@ impl Structure {
                 let edge_frequencies = forest.edges().iter().map(|&edge| (edge, 1.0)).collect();
                 Ok(LearnedStructure { graph: forest.into(), edge_frequencies, refused: 0 })
             }
-            Structure::Whole | Structure::Given(_) => {
+            Structure::Pairs | Structure::Whole | Structure::Given(_) => {
                 let graph = current.clone();
                 Ok(LearnedStructure { graph, edge_frequencies: Vec::new(), refused: 0 })
             }
@@ -236,6 +242,7 @@ mod tests {
             components: (1..dimension).map(|i| Component::pair(edge(i))).collect(),
             kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.2, 0.05),
             noise_std: 0.15,
+            all_pairs: None,
         }
     }
 

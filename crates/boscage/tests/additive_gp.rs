@@ -36,7 +36,7 @@ fn prior(family: KernelFamily, rng: &mut Generator) -> AdditivePrior {
     kernel.metrics[5] = Metric::Categorical;
     kernel.lengthscales.fill_with(|| rng.random_range(0.15..0.9));
     kernel.scales.fill_with(|| rng.random_range(0.3..1.5));
-    AdditivePrior { components: overlapping(), kernel, noise_std: 0.2 }
+    AdditivePrior { components: overlapping(), kernel, noise_std: 0.2, all_pairs: None }
 }
 
 fn point(kernel: &Kernel, rng: &mut Generator) -> Point {
@@ -260,6 +260,7 @@ fn differences(prior: &AdditivePrior, f: impl Fn(&AdditivePrior) -> f64) -> Like
             .collect(),
         log_scales: dimensions.map(|i| slope(&|prior, by| prior.kernel.scales[i] *= by)).collect(),
         log_noise_std: slope(&|prior, by| prior.noise_std *= by),
+        log_pair_weights: Vec::new(),
     }
 }
 
@@ -447,8 +448,12 @@ fn structure_score_equals_conditioning_along_a_random_walk() {
                 }
             }
             let mut components = candidate.components();
-            let prior =
-                AdditivePrior { components: components.clone(), kernel: kernel.clone(), noise_std };
+            let prior = AdditivePrior {
+                components: components.clone(),
+                kernel: kernel.clone(),
+                noise_std,
+                all_pairs: None,
+            };
             let want = prior.condition(&data).unwrap().log_likelihood();
             // The order of the components is of no importance.
             if rng.random() {
@@ -695,6 +700,7 @@ fn without_data_the_posterior_is_the_prior() {
             log_lengthscales: vec![0.0; DIMENSION],
             log_scales: vec![0.0; DIMENSION],
             log_noise_std: 0.0,
+            log_pair_weights: Vec::new(),
         };
         assert_eq!(posterior.log_likelihood_gradient(), zero);
         let x = point(&prior.kernel, &mut rng);
@@ -745,7 +751,7 @@ fn the_number_of_threads_does_not_change_a_bit() {
         let data = dataset(n, &kernel, &mut rng);
         let axes = (0..dimension).map(|_| (0..4).map(|_| rng.random()).collect()).collect();
         let grid = Grid::new(axes).unwrap();
-        let prior = AdditivePrior { components, kernel, noise_std: 0.1 };
+        let prior = AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None };
         let with_threads = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {

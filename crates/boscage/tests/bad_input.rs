@@ -270,7 +270,8 @@ fn an_unknown_method_is_told_the_known_ones() {
 /// Named settings of a method with an additive GP, or none for the others.
 fn additive(method: Method) -> Option<AdditiveGpUcbSettings> {
     match method {
-        Method::Tree(settings)
+        Method::Boscage(settings)
+        | Method::Tree(settings)
         | Method::Overlap(settings)
         | Method::NoOverlap(settings)
         | Method::RandomTrees(settings)
@@ -286,6 +287,7 @@ fn truth(dimension: usize) -> AdditivePrior {
         components: (1..dimension).map(edge).collect(),
         kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.2, 0.5),
         noise_std: 0.1,
+        all_pairs: None,
     }
 }
 
@@ -303,7 +305,8 @@ fn not_built(method: Method, setting: &str, value: &str) {
 #[test]
 fn a_structure_of_another_method_is_refused_by_its_name() {
     type Wrap = fn(Box<AdditiveGpUcbSettings>) -> Method;
-    let methods: [Wrap; 6] = [
+    let methods: [Wrap; 7] = [
+        Method::Boscage,
         Method::Tree,
         Method::Overlap,
         Method::NoOverlap,
@@ -320,7 +323,7 @@ fn a_structure_of_another_method_is_refused_by_its_name() {
             });
         }
     }
-    assert_eq!(structures.len(), 10);
+    assert_eq!(structures.len(), 11);
     let mut fitting = 0;
     for structure in structures {
         for method in methods {
@@ -337,7 +340,7 @@ fn a_structure_of_another_method_is_refused_by_its_name() {
             }
         }
     }
-    assert_eq!(fitting, 10, "each structure fits one method");
+    assert_eq!(fitting, 11, "each structure fits one method");
 }
 
 #[test]

@@ -35,7 +35,8 @@ fn promises(method: &Method) -> Promises {
         Promises { avoids_repeats, learns: true, shows_model, refuses_choices, clips }
     };
     match method {
-        Method::Tree(settings)
+        Method::Boscage(settings)
+        | Method::Tree(settings)
         | Method::Overlap(settings)
         | Method::NoOverlap(settings)
         | Method::RandomTrees(settings)
@@ -65,7 +66,7 @@ fn named(name: &str, dimension: usize) -> Method {
     let kernel = Kernel::uniform(KernelFamily::Rbf, dimension, 0.3, 0.5);
     match Method::named(name).unwrap() {
         Method::Oracle(_) => {
-            let truth = AdditivePrior { components, kernel, noise_std: 0.1 };
+            let truth = AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None };
             Method::Oracle(Box::new(AdditiveGpUcbSettings::oracle(Some(truth))))
         }
         other => other,

@@ -37,6 +37,7 @@ fn named(dimension: usize) -> impl Iterator<Item = (&'static str, Method)> {
         components: (1..dimension).map(edge).collect(),
         kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.3, 0.5),
         noise_std: 0.1,
+        all_pairs: None,
     };
     Method::NAMES.into_iter().map(move |known| match (known.method)() {
         Method::Oracle(_) => {
@@ -110,8 +111,11 @@ fn the_same_seed_is_the_same_run_and_another_is_not() {
             run(optimizer.as_mut(), 24, seed)
         });
         assert_same(name, &b, &a);
-        for (a, b) in a.points.iter().zip(&other.points) {
-            assert_ne!(bits(a), bits(b), "{name}");
+        let centre = bits(&Point(vec![0.5; 5]));
+        for (trial, (a, b)) in a.points.iter().zip(&other.points).enumerate() {
+            // Some begin at the centre, whatever the seed.
+            let is_centre = trial == 0 && bits(a) == centre;
+            assert!(is_centre || bits(a) != bits(b), "{name}, trial {trial}");
         }
     }
 }

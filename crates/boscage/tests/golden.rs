@@ -70,6 +70,7 @@ fn prior(case: &Value) -> AdditivePrior {
             scales: numbers(&case["scales"]),
         },
         noise_std: number(&case["noise_std"]),
+        all_pairs: None,
     }
 }
 

@@ -127,7 +127,8 @@ fn another_seed_is_another_run() {
             bits(&found.trials)
         });
         assert_eq!(runs[0], runs[1]);
-        for (a, b) in runs[1].iter().zip(&runs[2]) {
+        // Some begin at the centre, whatever the seed.
+        for (a, b) in runs[1].iter().zip(&runs[2]).skip(1) {
             assert_ne!(a, b);
         }
     }

@@ -145,6 +145,7 @@ pub(crate) fn large() -> StudyView {
             components: edges.iter().map(|&edge| Component::pair(edge)).collect(),
             kernel,
             noise_std: 0.1,
+            all_pairs: None,
         },
         outputs: OutputMap::fit(OutputRule::Standardised, &outcomes),
         observations: 1000,

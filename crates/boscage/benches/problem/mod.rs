@@ -46,6 +46,7 @@ impl Problem {
             components: self.tree.components(),
             kernel: self.kernel.clone(),
             noise_std: NOISE_STD,
+            all_pairs: None,
         }
     }
 

@@ -772,6 +772,7 @@ mod tests {
                 components: vec![component(&[0, 1, 2]), component(&[1])],
                 kernel,
                 noise_std: 0.2,
+                all_pairs: None,
             };
             let mut rng = Stream::new(2, 0).generator(Purpose::Problem);
             let mut data = Dataset::empty(dimension);

@@ -3,6 +3,7 @@
 //! Those that are GP-UCB with an additive GP share one loop, [`crate::additive_gp_ucb`]: their files hold what they are and
 //! their settings.
 
+pub mod boscage;
 pub mod gp_ucb;
 pub mod line_bo;
 pub mod no_overlap;

@@ -38,6 +38,8 @@ impl Default for AdditiveGpUcbSettings {
             max_evaluations: None,
             outputs: OutputRule::Standardised,
             repeats: RepeatRule::Avoid,
+            centre: false,
+            local: None,
         }
     }
 }
@@ -63,6 +65,8 @@ impl AdditiveGpUcbSettings {
             max_evaluations: Some(1000),
             outputs: OutputRule::Raw,
             repeats: RepeatRule::Allow,
+            centre: false,
+            local: None,
         }
     }
 }

@@ -1,0 +1,195 @@
+//! Searching near the best point: a box around it, and a model of what is in it.
+//!
+//! Not in the paper. A model of the whole space spends its resolution on regions that are long known to be bad: where outcomes
+//! span many orders of magnitude it cannot tell the good ones apart. Some asks therefore stay in a box around the best
+//! observation and use a model that is learned from the observations near it alone, with their own scale of outcomes, and with
+//! lengthscales that count in sizes of the box. The idea of a box that grows with success and shrinks with failure is that of
+//! trust regions (Eriksson et al. 2019, *Scalable global optimization via local Bayesian optimization*); what is different is that
+//! no observation is forgotten, that the search of the whole space goes on in between, and that the box is a function of the
+//! outcomes alone, so that it needs no state and survives a restart.
+//!
+//! Notation: h is the half width of the box, as a share of each range.
+//!
+//! Cost: conditioning and searching as for the whole space, with fewer observations; kernel learning whenever the model of
+//! the whole space is learned.
+
+use serde::{Deserialize, Serialize};
+
+use crate::additive_gp::{AdditivePrior, Dataset};
+use crate::error::{Error, Result};
+use crate::outputs::{OutputMap, OutputRule};
+use crate::space::{Point, Space};
+
+/// Successes in a row after which the box grows.
+const SUCCESSES: usize = 2;
+/// Below this half width the box starts anew.
+const SMALLEST: f64 = 0.004;
+/// A local model has at least so many observations, if there are so many.
+const FEWEST: usize = 20;
+
+/// Settings of local search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct LocalSearch {
+    /// One ask in so many is local.
+    pub every: usize,
+    /// κ of local asks.
+    pub kappa: f64,
+    /// h to begin with.
+    pub half_width: f64,
+    /// After so many outcomes in a row without a new best one, in multiples of the number of variables, the box shrinks to half.
+    pub patience: f64,
+    /// How many observations a local model has at least, in multiples of the number of variables: the nearest.
+    pub points: f64,
+}
+
+impl Default for LocalSearch {
+    fn default() -> Self {
+        Self { every: 2, kappa: 1.0, half_width: 0.2, patience: 0.5, points: 2.0 }
+    }
+}
+
+impl LocalSearch {
+    /// Refuses settings that make no sense, naming the setting.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |setting, value: f64, reason| {
+            Err(Error::InvalidSetting { setting, value: value.to_string(), reason })
+        };
+        if self.every == 0 {
+            return refuse("local.every", 0.0, "it must be at least 1");
+        }
+        if !(self.kappa >= 0.0 && self.kappa.is_finite()) {
+            return refuse("local.kappa", self.kappa, "it must be finite and not negative");
+        }
+        if !(self.half_width >= SMALLEST && self.half_width <= 0.5) {
+            return refuse("local.half_width", self.half_width, "it must be from 0.004 to 0.5");
+        }
+        for (setting, value) in [("local.patience", self.patience), ("local.points", self.points)] {
+            if !(value > 0.0 && value.is_finite()) {
+                return refuse(setting, value, "it must be positive and finite");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an ask with so many observations and pending points is local.
+    pub(crate) fn is_due(&self, count: usize) -> bool {
+        count % self.every == self.every - 1
+    }
+
+    /// h after these outcomes, of which the first `initial` were not chosen by a model.
+    fn half_width_after(&self, outcomes: &[f64], initial: usize, dimension: usize) -> f64 {
+        let patience = ((self.patience * dimension as f64) as usize).max(4);
+        let (mut half, mut best) = (self.half_width, f64::NEG_INFINITY);
+        let (mut successes, mut failures) = (0, 0);
+        for (a, &outcome) in outcomes.iter().enumerate() {
+            let is_best = outcome > best;
+            best = best.max(outcome);
+            if a < initial {
+                continue;
+            }
+            (successes, failures) = if is_best { (successes + 1, 0) } else { (0, failures + 1) };
+            if successes == SUCCESSES {
+                half = (2.0 * half).min(0.5);
+                successes = 0;
+            } else if failures == patience {
+                half *= 0.5;
+                failures = 0;
+                if half < SMALLEST {
+                    half = self.half_width;
+                }
+            }
+        }
+        half
+    }
+
+    /// The box and the observations near it.
+    pub(crate) fn neighbourhood(
+        &self,
+        space: &Space,
+        data: &Dataset,
+        initial: usize,
+    ) -> Result<Neighbourhood> {
+        let (n, dimension) = (data.len(), data.dimension());
+        let y = data.outcomes();
+        let Some(best) = (0..n).max_by(|&a, &b| y[a].total_cmp(&y[b]).then(b.cmp(&a))) else {
+            return Err(Error::InvalidSetting {
+                setting: "local",
+                value: "no observation".to_string(),
+                reason: "a local search needs a point to search around",
+            });
+        };
+        let centre = data.point(best);
+        let half = self.half_width_after(y, initial, dimension);
+        let half_of = |d: usize| match space.levels(d) {
+            // A box that holds a single level would leave nothing to choose.
+            Some(levels) if levels > 1 => half.max(1.01 / (levels - 1) as f64),
+            _ => half,
+        };
+        let region = (0..dimension).map(|d| match space.is_categorical(d) {
+            true => (0.0, 1.0),
+            false => ((centre.0[d] - half_of(d)).max(0.0), (centre.0[d] + half_of(d)).min(1.0)),
+        });
+        let distance = |a: usize| -> f64 {
+            let apart = |d: usize| match (space.is_categorical(d), data.coordinates(d)[a]) {
+                (true, x) => f64::from(u8::from(x != centre.0[d])),
+                (false, x) => x - centre.0[d],
+            };
+            (0..dimension).map(|d| apart(d) * apart(d)).sum::<f64>().sqrt()
+        };
+        let mut nearest: Vec<(f64, usize)> = (0..n).map(|a| (distance(a), a)).collect();
+        nearest.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let fewest = ((self.points * dimension as f64) as usize).max(FEWEST);
+        // Twice the typical distance of a point in the box from its centre.
+        let radius = 2.0 * half * (dimension as f64 / 3.0).sqrt();
+        let mut near = Dataset::empty(dimension);
+        for (rank, &(distance, a)) in nearest.iter().enumerate() {
+            if rank >= fewest && distance >= radius {
+                break;
+            }
+            near.push(&data.point(a), y[a])?;
+        }
+        let outputs = OutputMap::fit(OutputRule::Standardised, near.outcomes());
+        let scaled = near.outcomes().iter().map(|&y| outputs.apply(y)).collect();
+        Ok(Neighbourhood {
+            region: region.collect(),
+            data: near.with_outcomes(near.len(), scaled),
+            units: (0..dimension)
+                .map(|d| if space.is_categorical(d) { 1.0 } else { 2.0 * half })
+                .collect(),
+        })
+    }
+}
+
+/// A box, and what was observed near it.
+#[derive(Debug, Clone)]
+pub(crate) struct Neighbourhood {
+    /// The least and the largest coordinate of each variable.
+    pub(crate) region: Vec<(f64, f64)>,
+    /// The observations, with outcomes as a local model sees them.
+    pub(crate) data: Dataset,
+    /// What lengthscales are measured in: the width of the box, and 1 for categories.
+    units: Vec<f64>,
+}
+
+impl Neighbourhood {
+    /// The observations in units of the box.
+    pub(crate) fn scaled_data(&self) -> Result<Dataset> {
+        let mut data = Dataset::empty(self.units.len());
+        for (a, &y) in self.data.outcomes().iter().enumerate() {
+            let point = self.data.point(a);
+            data.push(&Point(point.0.iter().zip(&self.units).map(|(x, u)| x / u).collect()), y)?;
+        }
+        Ok(data)
+    }
+
+    /// A prior in units of the box, as one in coordinates of the space.
+    pub(crate) fn unscaled(&self, prior: &AdditivePrior) -> AdditivePrior {
+        let mut prior = prior.clone();
+        for (lengthscale, unit) in prior.kernel.lengthscales.iter_mut().zip(&self.units) {
+            *lengthscale *= unit;
+        }
+        prior
+    }
+}

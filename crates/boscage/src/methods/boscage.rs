@@ -1,0 +1,42 @@
+//! The default method.
+//!
+//! Not in the paper, but made of its parts and of what measurements say about them (`docs/methods.md`): an additive GP of all
+//! variables and all pairs, whose parameters are really trained and drawn to common values; the joint upper confidence bound;
+//! and every other ask a local one. Each part can be switched off or changed in the settings.
+//!
+//! Cost of an ask with n observations: about a hundred joint gradients, n² + D·n each, and 64·n²/2 for the starts; a learning step
+//! adds up to 80 gradients of ρ, n³/2 + 2·D·n² each.
+
+use crate::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings};
+use crate::kernel::KernelFamily;
+use crate::kernel_learning::{Budget, KernelLearning, KernelPrior, PooledPrior};
+use crate::local_search::LocalSearch;
+use crate::structure::Structure;
+
+impl AdditiveGpUcbSettings {
+    /// The default method.
+    pub fn boscage() -> Self {
+        Self {
+            structure: Structure::Pairs,
+            kernel_learning: KernelLearning {
+                budget: Budget::Fixed(40),
+                lengthscale_bounds: [0.02, 30.0],
+                scale_bounds: [1e-6, 30.0],
+                noise_std_bounds: Some([1e-3, 1.0]),
+                prior: Some(KernelPrior {
+                    lengthscales: PooledPrior { median: 0.5, common_log_std: 0.6, log_std: 0.5 },
+                    scales: PooledPrior { median: 0.5, common_log_std: 1.0, log_std: 1.0 },
+                    noise_std: PooledPrior { median: 0.08, common_log_std: 0.5, log_std: 0.1 },
+                    pair_weights: PooledPrior { median: 0.2, common_log_std: 0.7, log_std: 1.0 },
+                }),
+            },
+            family: KernelFamily::Matern52,
+            lengthscale: 0.5,
+            noise_std: 0.08,
+            acquisition: Acquisition::Joint(2.0),
+            centre: true,
+            local: Some(LocalSearch::default()),
+            ..Self::default()
+        }
+    }
+}

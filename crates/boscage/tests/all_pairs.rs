@@ -1,0 +1,212 @@
+//! The part of all pairs against its formula, pair by pair, and gradients against differences.
+
+use boscage::additive_gp::{AdditivePrior, Dataset};
+use boscage::all_pairs::AllPairs;
+use boscage::graph::Component;
+use boscage::kernel::{Kernel, KernelFamily, Metric};
+use boscage::stream::Purpose;
+use boscage::{Error, Point, Space, Stream};
+
+const FAMILIES: [KernelFamily; 2] = [KernelFamily::Rbf, KernelFamily::Matern52];
+
+/// Three numeric variables and a categorical one: alone, one joint component besides, and all pairs.
+fn prior(family: KernelFamily) -> AdditivePrior {
+    let mut kernel = Kernel::uniform(family, 4, 0.3, 0.5);
+    kernel.lengthscales = vec![0.2, 0.5, 0.9, 0.7];
+    kernel.scales = vec![0.4, 0.1, 0.3, 0.2];
+    kernel.metrics[3] = Metric::Categorical;
+    let mut components: Vec<Component> = (0..4).map(Component::single).collect();
+    components.push(Component::new(vec![0, 2]).unwrap());
+    let all_pairs = Some(AllPairs { weights: vec![0.3, 0.5, 0.1, 0.4], constant: 0.8 });
+    AdditivePrior { components, kernel, noise_std: 0.2, all_pairs }
+}
+
+fn point(a: usize) -> Point {
+    let space = Space::unit_cube(4).unwrap();
+    let mut point = space.sample(&mut Stream::new(7, a as u64).generator(Purpose::Problem));
+    point.0[3] = (a % 3) as f64 / 2.0;
+    point
+}
+
+fn outcome(a: usize) -> f64 {
+    let x = point(a).0;
+    (4.0 * x[0]).sin() + x[0] * x[1] - x[3] + 0.1 * (a as f64).cos()
+}
+
+fn data(n: usize) -> Dataset {
+    let mut data = Dataset::empty(4);
+    for a in 0..n {
+        data.push(&point(a), outcome(a)).unwrap();
+    }
+    data
+}
+
+/// The kernel of the whole sum by its formula.
+fn covariance(prior: &AdditivePrior, x: &Point, other: &Point) -> f64 {
+    let kernel = &prior.kernel;
+    let of = |component: &Component| kernel.value(component, &x.0, &other.0);
+    // A factor is the kernel of a variable alone, without its scale.
+    let e = |i: usize| of(&Component::single(i)) / kernel.scales[i];
+    let mut sum: f64 = prior.components.iter().map(of).sum();
+    if let Some(all_pairs) = &prior.all_pairs {
+        sum += all_pairs.constant;
+        for i in 0..4 {
+            for j in 0..i {
+                sum += all_pairs.weights[i] * all_pairs.weights[j] * e(i) * e(j);
+            }
+        }
+    }
+    sum
+}
+
+/// Solves Ax = b for a symmetric A by elimination, and gives log det A.
+fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> (Vec<f64>, f64) {
+    let n = b.len();
+    let mut log_determinant = 0.0;
+    for k in 0..n {
+        log_determinant += a[k][k].ln();
+        for i in k + 1..n {
+            let by = a[i][k] / a[k][k];
+            let row = a[k].clone();
+            a[i].iter_mut().zip(&row).for_each(|(value, above)| *value -= by * above);
+            b[i] -= by * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        let known: f64 = (k + 1..n).map(|j| a[k][j] * b[j]).sum();
+        b[k] = (b[k] - known) / a[k][k];
+    }
+    (b, log_determinant)
+}
+
+fn matrix(prior: &AdditivePrior, n: usize) -> Vec<Vec<f64>> {
+    let noise = |a: usize, b: usize| if a == b { prior.noise_std.powi(2) } else { 0.0 };
+    let row =
+        |a: usize| (0..n).map(|b| covariance(prior, &point(a), &point(b)) + noise(a, b)).collect();
+    (0..n).map(row).collect()
+}
+
+#[track_caller]
+fn close(found: f64, wanted: f64, tolerance: f64) {
+    assert!((found - wanted).abs() <= tolerance * (1.0 + wanted.abs()), "{found} for {wanted}");
+}
+
+#[test]
+fn posterior_and_likelihood_are_those_of_the_formula() {
+    for family in FAMILIES {
+        // More observations than a block of columns, and fewer.
+        for n in [1, 5, 21] {
+            let prior = prior(family);
+            let y: Vec<f64> = (0..n).map(outcome).collect();
+            let (alpha, log_determinant) = solve(matrix(&prior, n), y.clone());
+            let fit: f64 = y.iter().zip(&alpha).map(|(y, alpha)| y * alpha).sum();
+            let log_2_pi = (2.0 * std::f64::consts::PI).ln();
+            let want = -0.5 * (fit + log_determinant + n as f64 * log_2_pi);
+            let posterior = prior.condition(&data(n)).unwrap();
+            close(posterior.log_likelihood(), want, 1e-10);
+            let others: Vec<Point> = (100..105).map(point).collect();
+            let many = posterior.joint_many(&others).unwrap();
+            for (x, of_many) in others.iter().zip(many) {
+                let k: Vec<f64> = (0..n).map(|a| covariance(&prior, &point(a), x)).collect();
+                let mean: f64 = k.iter().zip(&alpha).map(|(k, alpha)| k * alpha).sum();
+                let told = solve(matrix(&prior, n), k.clone()).0;
+                let told: f64 = k.iter().zip(&told).map(|(k, told)| k * told).sum();
+                let found = posterior.joint(x).unwrap();
+                close(found.mean, mean, 1e-10);
+                close(found.variance, covariance(&prior, x, x) - told, 1e-9);
+                close(of_many.mean, mean, 1e-10);
+                close(of_many.variance, found.variance, 1e-9);
+            }
+            close(prior.variance(), covariance(&prior, &others[0], &others[0]), 1e-14);
+        }
+    }
+}
+
+#[test]
+fn appended_observations_are_as_good_as_given_ones() {
+    for family in FAMILIES {
+        let whole = prior(family).condition(&data(21)).unwrap();
+        let mut grown = prior(family).condition(&data(4)).unwrap();
+        for a in 4..21 {
+            grown.append(&point(a), outcome(a)).unwrap();
+        }
+        close(grown.log_likelihood(), whole.log_likelihood(), 1e-10);
+        for a in 200..205 {
+            let (found, wanted) = (grown.joint(&point(a)), whole.joint(&point(a)));
+            let (found, wanted) = (found.unwrap(), wanted.unwrap());
+            close(found.mean, wanted.mean, 1e-9);
+            close(found.variance, wanted.variance, 1e-9);
+        }
+    }
+}
+
+#[test]
+fn gradients_are_differences() {
+    let h = 1e-5;
+    for family in FAMILIES {
+        let prior = prior(family);
+        let rho = |change: &dyn Fn(&mut AdditivePrior, f64), by: f64| {
+            let mut prior = prior.clone();
+            change(&mut prior, by.exp());
+            prior.condition(&data(21)).unwrap().log_likelihood()
+        };
+        let slope = |change: &dyn Fn(&mut AdditivePrior, f64)| {
+            (rho(change, h) - rho(change, -h)) / (2.0 * h)
+        };
+        let posterior = prior.condition(&data(21)).unwrap();
+        let gradient = posterior.log_likelihood_gradient();
+        assert_eq!(gradient.log_pair_weights.len(), 4);
+        for i in 0..4 {
+            let lengthscale = slope(&|prior, by| prior.kernel.lengthscales[i] *= by);
+            close(gradient.log_lengthscales[i], lengthscale, 1e-6);
+            close(gradient.log_scales[i], slope(&|prior, by| prior.kernel.scales[i] *= by), 1e-6);
+            let weight = |prior: &mut AdditivePrior, by: f64| {
+                prior.all_pairs.as_mut().unwrap().weights[i] *= by;
+            };
+            close(gradient.log_pair_weights[i], slope(&weight), 1e-6);
+        }
+        close(gradient.log_noise_std, slope(&|prior, by| prior.noise_std *= by), 1e-6);
+        for a in 300..305 {
+            let x = point(a);
+            let joint = posterior.joint_gradient(&x).unwrap();
+            for d in 0..3 {
+                let at = |by: f64| {
+                    let mut x = x.clone();
+                    x.0[d] += by;
+                    posterior.joint(&x).unwrap()
+                };
+                let (up, down) = (at(h), at(-h));
+                close(joint.mean_gradient[d], (up.mean - down.mean) / (2.0 * h), 1e-6);
+                close(joint.variance_gradient[d], (up.variance - down.variance) / (2.0 * h), 1e-6);
+            }
+            assert_eq!((joint.mean_gradient[3], joint.variance_gradient[3]), (0.0, 0.0));
+        }
+    }
+}
+
+#[test]
+fn weights_that_make_no_kernel_are_refused() {
+    let with = |weights: Vec<f64>, constant: f64| {
+        let all_pairs = Some(AllPairs { weights, constant });
+        AdditivePrior { all_pairs, ..prior(KernelFamily::Rbf) }.condition(&data(3)).err()
+    };
+    let dimension = with(vec![0.1; 3], 0.0);
+    assert!(matches!(dimension, Some(Error::WrongDimension { expected: 4, found: 3, .. })));
+    for (weight, constant) in [(-0.1, 0.0), (f64::NAN, 0.0), (f64::INFINITY, 0.0), (0.1, -1.0)] {
+        let refused = with(vec![0.1, weight, 0.1, 0.1], constant);
+        assert!(matches!(refused, Some(Error::InvalidSetting { setting: "all_pairs", .. })));
+    }
+    // No interaction at all is a kernel.
+    assert!(with(vec![0.0; 4], 0.0).is_none());
+}
+
+#[test]
+fn priors_survive_json_with_and_without_pairs() {
+    let with = prior(KernelFamily::Matern52);
+    let without = AdditivePrior { all_pairs: None, ..with.clone() };
+    for prior in [&with, &without] {
+        let json = serde_json::to_string(prior).unwrap();
+        assert_eq!(serde_json::from_str::<AdditivePrior>(&json).unwrap(), *prior);
+    }
+    assert!(!serde_json::to_string(&without).unwrap().contains("all_pairs"));
+}
