@@ -193,3 +193,135 @@ impl Neighbourhood {
         prior
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Kernel, KernelFamily};
+    use crate::space::Parameter;
+    use crate::stream::{Purpose, Stream};
+
+    fn data(space: &Space, n: usize, outcome: impl Fn(usize, &Point) -> f64) -> Dataset {
+        let mut data = Dataset::empty(space.dimension());
+        for a in 0..n {
+            let point = space.sample(&mut Stream::new(5, a as u64).generator(Purpose::Problem));
+            data.push(&point, outcome(a, &point)).unwrap();
+        }
+        data
+    }
+
+    #[test]
+    fn the_box_grows_with_success_and_shrinks_with_failure() {
+        let local = LocalSearch { half_width: 0.2, patience: 0.5, ..LocalSearch::default() };
+        let after = |outcomes: &[f64]| local.half_width_after(outcomes, 3, 12);
+        assert_eq!(after(&[]), 0.2);
+        // Neither the initial points nor one success count.
+        assert_eq!(after(&[1.0, 2.0, 3.0]), 0.2);
+        assert_eq!(after(&[1.0, 2.0, 3.0, 4.0]), 0.2);
+        assert_eq!(after(&[1.0, 2.0, 3.0, 4.0, 5.0]), 0.4);
+        // It never holds more than the space.
+        assert_eq!(after(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]), 0.5);
+        // Six failures are half of twelve variables; an equal outcome is one.
+        let mut outcomes = vec![9.0; 8];
+        assert_eq!(after(&outcomes), 0.2);
+        outcomes.push(9.0);
+        assert_eq!(after(&outcomes), 0.1);
+        // A success in between starts the count anew.
+        assert_eq!(after(&[9.0, 9.0, 9.0, 1.0, 1.0, 1.0, 10.0, 1.0, 1.0, 1.0]), 0.2);
+        // It ends up too small to be of use, and begins again.
+        outcomes.extend(vec![0.0; 4 * 6]);
+        assert_eq!(after(&outcomes), 0.00625);
+        outcomes.extend(vec![0.0; 6]);
+        assert_eq!(after(&outcomes), 0.2);
+    }
+
+    #[test]
+    fn the_neighbourhood_is_the_box_around_the_best_point_and_the_nearest_observations() {
+        let space = Space::unit_cube(3).unwrap();
+        let data = data(&space, 60, |_, point| -(point.0[0] - 0.9).powi(2));
+        let local = LocalSearch { half_width: 0.1, ..LocalSearch::default() };
+        // All are initial: the box has its first size.
+        let near = local.neighbourhood(&space, &data, 60).unwrap();
+        let best = (0..60).max_by(|&a, &b| data.outcomes()[a].total_cmp(&data.outcomes()[b]));
+        let best = data.point(best.unwrap());
+        for (&(low, high), &x) in near.region.iter().zip(&best.0) {
+            assert_eq!((low, high), ((x - 0.1).max(0.0), (x + 0.1).min(1.0)));
+        }
+        // At least twenty, the nearest, and all within twice the typical distance.
+        let distance = |point: &Point| -> f64 {
+            point.0.iter().zip(&best.0).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()
+        };
+        let mut distances: Vec<f64> = (0..60).map(|a| distance(&data.point(a))).collect();
+        distances.sort_by(f64::total_cmp);
+        let wanted = distances.iter().filter(|&&d| d < 0.2).count().max(20);
+        assert_eq!(near.data.len(), wanted);
+        for (a, wanted) in distances[..wanted].iter().enumerate() {
+            assert_eq!(distance(&near.data.point(a)), *wanted);
+        }
+        // Outcomes have a scale of their own.
+        let mean = near.data.outcomes().iter().sum::<f64>() / wanted as f64;
+        assert!(mean.abs() < 1e-9, "{mean}");
+        // A lengthscale of one box is as long as the box.
+        let prior = AdditivePrior {
+            components: Vec::new(),
+            kernel: Kernel::uniform(KernelFamily::Rbf, 3, 1.5, 1.0),
+            noise_std: 0.1,
+            all_pairs: None,
+        };
+        for ell in near.unscaled(&prior).kernel.lengthscales {
+            assert!((ell - 1.5 * 0.2).abs() < 1e-15);
+        }
+        let scaled = near.scaled_data().unwrap();
+        assert!((scaled.coordinates(1)[4] - near.data.coordinates(1)[4] / 0.2).abs() < 1e-12);
+        assert_eq!(scaled.outcomes(), near.data.outcomes());
+    }
+
+    #[test]
+    fn finite_parameters_keep_something_to_choose() {
+        let space = Space::new(vec![
+            Parameter::categorical("c", ["a", "b", "c"]),
+            Parameter::boolean("b"),
+            Parameter::integer("i", 0, 4),
+            Parameter::integer("many", 0, 1000),
+        ])
+        .unwrap();
+        let data = data(&space, 30, |_, point| point.0[3]);
+        let near = LocalSearch { half_width: 0.01, ..LocalSearch::default() };
+        let near = near.neighbourhood(&space, &data, 30).unwrap();
+        assert_eq!(near.region[0], (0.0, 1.0));
+        for d in 1..4 {
+            let (low, high) = near.region[d];
+            let levels = space.levels(d).unwrap();
+            let inside = |l: &u64| (low..=high).contains(&space.coordinate(d, *l));
+            assert!((0..levels).filter(inside).count() >= 2, "{d}: {low} to {high}");
+        }
+    }
+
+    #[test]
+    fn without_an_observation_there_is_nothing_to_search_around() {
+        let space = Space::unit_cube(2).unwrap();
+        let local = LocalSearch::default();
+        assert!(local.neighbourhood(&space, &Dataset::empty(2), 0).is_err());
+        assert!(local.is_due(11) && !local.is_due(12));
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_named() {
+        let refused = |change: fn(&mut LocalSearch)| {
+            let mut local = LocalSearch::default();
+            change(&mut local);
+            match local.validate() {
+                Err(Error::InvalidSetting { setting, .. }) => setting,
+                other => panic!("{other:?}"),
+            }
+        };
+        LocalSearch::default().validate().unwrap();
+        assert_eq!(refused(|local| local.every = 0), "local.every");
+        assert_eq!(refused(|local| local.kappa = -1.0), "local.kappa");
+        assert_eq!(refused(|local| local.kappa = f64::NAN), "local.kappa");
+        assert_eq!(refused(|local| local.half_width = 0.6), "local.half_width");
+        assert_eq!(refused(|local| local.half_width = 0.0), "local.half_width");
+        assert_eq!(refused(|local| local.patience = 0.0), "local.patience");
+        assert_eq!(refused(|local| local.points = f64::INFINITY), "local.points");
+    }
+}
