@@ -63,8 +63,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (dimension, trials, told) = (number(0, 25)?, number(1, 300)?, number(2, 0)?);
     let method = Method::named(arguments.get(3).map_or("tree", |name| name.as_str()))?;
-    let Method::Tree(settings) = method else {
-        return Err("only the tree methods have phases".into());
+    let (Method::Boscage(settings) | Method::Tree(settings)) = method else {
+        return Err("only boscage and the tree methods have phases".into());
     };
 
     let objective = random_tree(dimension, 1)?;

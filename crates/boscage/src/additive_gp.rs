@@ -160,10 +160,14 @@ impl AdditivePrior {
 
     /// κ(row a, x) of the whole sum for every observation.
     fn covariances(&self, inputs: &Inputs, point: &Point) -> Vec<f64> {
-        let factors = inputs.factors(&self.kernel, &point.0);
-        let mut sum = inputs.covariances_of(&self.kernel, &self.components, &factors);
+        self.covariances_of(inputs, &inputs.factors(&self.kernel, &point.0))
+    }
+
+    /// The same from the factors of the point.
+    fn covariances_of(&self, inputs: &Inputs, factors: &[Vec<f64>]) -> Vec<f64> {
+        let mut sum = inputs.covariances_of(&self.kernel, &self.components, factors);
         if let Some(all_pairs) = &self.all_pairs {
-            all_pairs.add_covariances(&factors, &mut sum);
+            all_pairs.add_covariances(factors, &mut sum);
         }
         sum
     }
@@ -526,7 +530,8 @@ impl AdditivePosterior {
     pub fn joint_gradient(&self, point: &Point) -> Result<JointGradient> {
         self.check(point)?;
         let kernel = &self.prior.kernel;
-        let covariances = self.prior.covariances(&self.inputs, point);
+        let factors = self.inputs.factors(kernel, &point.0);
+        let covariances = self.prior.covariances_of(&self.inputs, &factors);
         // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
         let mut solved = covariances.clone();
         self.factor.forward_solve(&mut solved);
@@ -536,18 +541,17 @@ impl AdditivePosterior {
 
         let mut mean_gradient = vec![0.0; kernel.dimension()];
         let mut variance_gradient = vec![0.0; kernel.dimension()];
-        for (i, slope) in self.slopes(point) {
+        for (i, slope) in self.slopes(point, &factors) {
             mean_gradient[i] = simd::dot(&slope, &self.alpha);
             variance_gradient[i] = -2.0 * simd::dot(&slope, &solved);
         }
         Ok(JointGradient { normal: Normal { mean, variance }, mean_gradient, variance_gradient })
     }
 
-    /// ∂k(x, X)/∂x_i for every variable i that is in a component.
-    fn slopes(&self, point: &Point) -> Vec<(usize, Vec<f64>)> {
+    /// ∂k(x, X)/∂x_i for every variable i that is in a component, for a point with these factors.
+    fn slopes(&self, point: &Point, factors: &[Vec<f64>]) -> Vec<(usize, Vec<f64>)> {
         let kernel = &self.prior.kernel;
         let n = self.len();
-        let factors = self.inputs.factors(kernel, &point.0);
         let (mut before, mut product) = (vec![0.0; n], vec![0.0; n]);
         let mut others: Vec<Vec<f64>> = vec![Vec::new(); kernel.dimension()];
         // others[i] = Σ_{G∋i} σ^G ∏_{j∈G, j≠i} e_j, so that ∂k/∂x_i = others[i] · ∂e_i/∂x_i.
@@ -570,8 +574,8 @@ impl AdditivePosterior {
             }
         }
         if let Some(all_pairs) = &self.prior.all_pairs {
-            let p = all_pairs.weighted_factors(&factors);
-            for (i, (others, factor)) in others.iter_mut().zip(&factors).enumerate() {
+            let p = all_pairs.weighted_factors(factors);
+            for (i, (others, factor)) in others.iter_mut().zip(factors).enumerate() {
                 others.resize(n, 0.0);
                 all_pairs.add_others(i, &p, factor, others);
             }
@@ -596,7 +600,8 @@ impl AdditivePosterior {
         let (n, dimension) = (self.len(), kernel.dimension());
         let mut mean = vec![0.0; dimension];
         let mut block = vec![0.0; n * dimension];
-        for (i, slope) in self.slopes(point) {
+        let factors = self.inputs.factors(kernel, &point.0);
+        for (i, slope) in self.slopes(point, &factors) {
             mean[i] = simd::dot(&slope, &self.alpha);
             block[i * n..(i + 1) * n].copy_from_slice(&slope);
         }

@@ -135,10 +135,8 @@ pub(crate) fn gram(prior: &AdditivePrior, all_pairs: &AllPairs, inputs: &Inputs)
             let column = &mut column[b..];
             column.fill(all_pairs.constant);
             for (i, factor) in factors.chunks_exact(n - b).enumerate() {
-                let w = all_pairs.weights[i];
-                simd::add_scaled(column, singles[i], factor);
-                simd::add_scaled(&mut p, w, factor);
-                simd::add_scaled_squares(&mut q, w * w, factor);
+                let weights = (singles[i], all_pairs.weights[i]);
+                simd::add_all_pairs(factor, weights, column, &mut p, &mut q);
             }
             for (value, (p, q)) in column.iter_mut().zip(p.iter().zip(&q)) {
                 *value += 0.5 * (p * p - q);
@@ -179,32 +177,31 @@ pub(crate) fn gradient(
     // For each variable: ⟨W, e⟩, ⟨W, ∂k/∂e · ∂e/∂log ℓ⟩ and ⟨W, e (P − w e)⟩, below the diagonal.
     let of_block = |block: usize| {
         let mut sums = vec![[0.0; 3]; dimension];
-        let (mut factors, mut p) = (Vec::new(), Vec::new());
+        let (mut factors, mut slopes, mut p) = (Vec::new(), Vec::new(), Vec::new());
         for b in block * COLUMN_BLOCK..((block + 1) * COLUMN_BLOCK).min(n) {
             let rows = n - b - 1;
             if rows == 0 {
                 continue;
             }
             let weights = &w.column(b)[1..];
-            fill_factors(kernel, inputs, b + 1, b, &mut factors);
+            factors.resize(rows * dimension, 0.0);
+            slopes.resize(rows * dimension, 0.0);
             p.clear();
             p.resize(rows, 0.0);
-            for (i, factor) in factors.chunks_exact(rows).enumerate() {
+            let each = factors.chunks_exact_mut(rows).zip(slopes.chunks_exact_mut(rows));
+            for (i, (factor, slope)) in each.enumerate() {
+                let column = inputs.column(i);
+                kernel.factor_and_slope(i, &column[b + 1..], column[b], factor, slope);
                 simd::add_scaled(&mut p, all_pairs.weights[i], factor);
             }
-            let (mut slope, mut others) = (vec![0.0; rows], vec![0.0; rows]);
-            for (i, (sums, factor)) in sums.iter_mut().zip(factors.chunks_exact(rows)).enumerate() {
-                let column = inputs.column(i);
-                kernel.slope(i, &column[b + 1..], column[b], &mut slope);
-                simd::multiply(&mut slope, weights);
+            let each = factors.chunks_exact(rows).zip(slopes.chunks_exact(rows));
+            for (i, (sums, each)) in sums.iter_mut().zip(each).enumerate() {
                 let weight = all_pairs.weights[i];
-                others.copy_from_slice(&p);
-                simd::add_scaled(&mut others, -weight, factor);
-                let alone: f64 = slope.iter().sum();
-                sums[0] += simd::dot(weights, factor);
-                sums[1] += singles[i] * alone + weight * simd::dot(&slope, &others);
-                simd::multiply(&mut others, factor);
-                sums[2] += simd::dot(weights, &others);
+                let [of_factor, of_slope, slope_others, factor_others] =
+                    simd::all_pairs_sums(weights, each, &p, weight);
+                sums[0] += of_factor;
+                sums[1] += singles[i] * of_slope + weight * slope_others;
+                sums[2] += factor_others;
             }
         }
         sums

@@ -529,7 +529,9 @@ mod tests {
         let mut rng = Stream::new(8, 0).generator(Purpose::Zoom);
         for _ in 0..5 {
             let start = space.sample(&mut rng);
-            let grid = fine_grid(&space, &everywhere(&space), &[start.clone()], &mut rng).unwrap();
+            let grid =
+                fine_grid(&space, &everywhere(&space), std::slice::from_ref(&start), &mut rng)
+                    .unwrap();
             let mean = |point: &Point| posterior.joint(point).unwrap().mean;
             let mut point = start.clone();
             let mut best = mean(&point);

@@ -151,7 +151,7 @@ impl Kernel {
     }
 
     /// out[a] = ∂e_i/∂log ℓ_i.
-    pub(crate) fn slope(&self, i: usize, u: &[f64], at: f64, out: &mut [f64]) {
+    fn slope(&self, i: usize, u: &[f64], at: f64, out: &mut [f64]) {
         match (self.metrics[i], self.family) {
             (Metric::Categorical, family) => {
                 let ell = self.lengthscales[i];
@@ -171,6 +171,23 @@ impl Kernel {
         }
     }
 
+    /// [`Kernel::factor`] and [`Kernel::slope`] together, which is cheaper than both.
+    pub(crate) fn factor_and_slope(
+        &self,
+        i: usize,
+        u: &[f64],
+        at: f64,
+        factor: &mut [f64],
+        slope: &mut [f64],
+    ) {
+        if (self.metrics[i], self.family) == (Metric::Numeric, KernelFamily::Matern52) {
+            simd::matern52_factor_and_slope(u, at, factor, slope);
+        } else {
+            self.factor(i, u, at, factor);
+            self.slope(i, u, at, slope);
+        }
+    }
+
     /// out[a] = ∂e_i(x_a, x)/∂x at the scaled coordinate `at` of x; 0 for categorical variables.
     pub(crate) fn point_slope(&self, i: usize, u: &[f64], at: f64, out: &mut [f64]) {
         let ell = self.lengthscales[i];
@@ -186,10 +203,7 @@ impl Kernel {
             }
             (Metric::Numeric, KernelFamily::Matern52) => {
                 let rate = MATERN52_RATE / (3.0 * ell);
-                for (out, &u) in out.iter_mut().zip(u) {
-                    let s = (u - at).abs();
-                    *out = rate * (u - at) * (1.0 + s) * (-s).exp();
-                }
+                simd::matern52_point_slope(u, at, rate, out);
             }
         }
     }

@@ -65,6 +65,7 @@
 //! | φ_t, β_t | [`acquisition`] |
 //! | Alg. 2 MSG-PASSING-CONTINUOUS, MSG-PASSING-DISCRETE, ZOOM-STRATEGY | [`message_passing`] |
 //! | Alg. 3 TREE-LEARNING, Alg. 4 GIBBS-SAMPLING, Alg. 5 MUTATION | [`tree_learning`] |
+//! | beyond the paper: all pairs at once, a box around the best point | [`all_pairs`], [`local_search`], [`methods::boscage`] |
 //! | Alg. 1 TREE-GP-UCB | [`additive_gp_ucb`], with the settings in [`methods::tree_gp_ucb`] |
 //!
 //! # Notation

@@ -308,6 +308,110 @@ pub(crate) fn matern52_slope(u: &[f64], at: f64, out: &mut [f64]) {
     Arch::new().dispatch(Op(u, at, out));
 }
 
+/// out[a] = rate (u[a] − at) (1 + s) exp(−s) with s = |u[a] − at|: up to the rate, the derivative of [`matern52_factor`] by `at`.
+pub(crate) fn matern52_point_slope(u: &[f64], at: f64, rate: f64, out: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, f64, &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, at, rate, out) = self;
+            for (out, &u) in out.iter_mut().zip(u) {
+                let d = u - at;
+                let s = d.abs();
+                *out = rate * d * (1.0 + s) * exp2_neg(s * std::f64::consts::LOG2_E);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, at, rate, out));
+}
+
+/// [`matern52_factor`] and [`matern52_slope`] from one exponential.
+pub(crate) fn matern52_factor_and_slope(u: &[f64], at: f64, factor: &mut [f64], slope: &mut [f64]) {
+    struct Op<'a>(&'a [f64], f64, &'a mut [f64], &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(u, at, factor, slope) = self;
+            for ((factor, slope), &u) in factor.iter_mut().zip(slope).zip(u) {
+                let s = (u - at).abs();
+                let power = exp2_neg(s * std::f64::consts::LOG2_E);
+                *factor = s.mul_add(s.mul_add(1.0 / 3.0, 1.0), 1.0) * power;
+                *slope = s * s * (1.0 + s) / 3.0 * power;
+            }
+        }
+    }
+    Arch::new().dispatch(Op(u, at, factor, slope));
+}
+
+/// (Σ w e, Σ w s, Σ w s o, Σ w e o) with o = p − weight · e: what variable e with slopes s adds to the gradient of ρ where all
+/// pairs interact.
+pub(crate) fn all_pairs_sums(
+    w: &[f64],
+    (e, s): (&[f64], &[f64]),
+    p: &[f64],
+    weight: f64,
+) -> [f64; 4] {
+    struct Op<'a>(&'a [f64], &'a [f64], &'a [f64], &'a [f64], f64);
+    impl WithSimd for Op<'_> {
+        type Output = [f64; 4];
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> [f64; 4] {
+            let Self(w, e, s, p, weight) = self;
+            let mut sums = [[0.0_f64; LANES]; 4];
+            let mut step = |w: &[f64], e: &[f64], s: &[f64], p: &[f64]| {
+                let rows = w.iter().zip(e).zip(s.iter().zip(p));
+                for (lane, ((&w, &e), (&s, &p))) in rows.enumerate() {
+                    let o = (-weight).mul_add(e, p);
+                    let (we, ws) = (w * e, w * s);
+                    sums[0][lane] += we;
+                    sums[1][lane] += ws;
+                    sums[2][lane] = ws.mul_add(o, sums[2][lane]);
+                    sums[3][lane] = we.mul_add(o, sums[3][lane]);
+                }
+            };
+            let (w_chunks, w_tail) = w.as_chunks::<LANES>();
+            let (e_chunks, e_tail) = e.as_chunks::<LANES>();
+            let (s_chunks, s_tail) = s.as_chunks::<LANES>();
+            let (p_chunks, p_tail) = p.as_chunks::<LANES>();
+            for ((w, e), (s, p)) in w_chunks.iter().zip(e_chunks).zip(s_chunks.iter().zip(p_chunks))
+            {
+                step(w, e, s, p);
+            }
+            step(w_tail, e_tail, s_tail, p_tail);
+            sums.map(fold)
+        }
+    }
+    Arch::new().dispatch(Op(w, e, s, p, weight))
+}
+
+/// main[a] += scale · e[a], p[a] += weight · e[a], q[a] += weight² · e[a]².
+pub(crate) fn add_all_pairs(
+    e: &[f64],
+    (scale, weight): (f64, f64),
+    main: &mut [f64],
+    p: &mut [f64],
+    q: &mut [f64],
+) {
+    struct Op<'a>(&'a [f64], f64, f64, &'a mut [f64], &'a mut [f64], &'a mut [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let Self(e, scale, weight, main, p, q) = self;
+            let rows = e.iter().zip(main).zip(p.iter_mut().zip(q));
+            for ((&e, main), (p, q)) in rows {
+                let t = weight * e;
+                *main = scale.mul_add(e, *main);
+                *p += t;
+                *q = t.mul_add(t, *q);
+            }
+        }
+    }
+    Arch::new().dispatch(Op(e, scale, weight, main, p, q));
+}
+
 /// out[a] *= by[a].
 pub(crate) fn multiply(out: &mut [f64], by: &[f64]) {
     struct Op<'a>(&'a mut [f64], &'a [f64]);
@@ -409,6 +513,31 @@ mod tests {
             rbf_slope(&u, ua, &mut rs);
             matern52_factor(&u, ua, &mut mf);
             matern52_slope(&u, ua, &mut ms);
+            let mut point_slope = vec![0.0; n];
+            matern52_point_slope(&u, ua, weight, &mut point_slope);
+            for a in 0..n {
+                let s = (u[a] - ua).abs();
+                close(point_slope[a], weight * (u[a] - ua) * (1.0 + s) * (-s).exp());
+            }
+            let (mut both, mut both_slopes) = (vec![0.0; n], vec![0.0; n]);
+            matern52_factor_and_slope(&u, ua, &mut both, &mut both_slopes);
+            assert_eq!((&both, &both_slopes), (&mf, &ms));
+            let sums = all_pairs_sums(&w, (&mf, &ms), &v, weight);
+            let others = |a: usize| v[a] - weight * mf[a];
+            let sum = |f: &dyn Fn(usize) -> f64| (0..n).map(f).sum::<f64>();
+            close(sums[0], sum(&|a| w[a] * mf[a]));
+            close(sums[1], sum(&|a| w[a] * ms[a]));
+            close(sums[2], sum(&|a| w[a] * ms[a] * others(a)));
+            close(sums[3], sum(&|a| w[a] * mf[a] * others(a)));
+            let [mut main, mut p, mut q, mut squared] = [(); 4].map(|()| w.clone());
+            add_all_pairs(&u, (0.4, weight), &mut main, &mut p, &mut q);
+            add_scaled_squares(&mut squared, weight, &u);
+            for a in 0..n {
+                close(main[a], w[a] + 0.4 * u[a]);
+                close(p[a], w[a] + weight * u[a]);
+                close(q[a], w[a] + (weight * u[a]).powi(2));
+                close(squared[a], w[a] + weight * u[a] * u[a]);
+            }
             let (mut multiplied, mut added) = (u.clone(), u.clone());
             multiply(&mut multiplied, &v);
             add_scaled(&mut added, weight, &v);

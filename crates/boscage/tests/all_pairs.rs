@@ -1,5 +1,7 @@
 //! The part of all pairs against its formula, pair by pair, and gradients against differences.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use boscage::additive_gp::{AdditivePrior, Dataset};
 use boscage::all_pairs::AllPairs;
 use boscage::graph::Component;
