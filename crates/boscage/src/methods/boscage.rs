@@ -5,7 +5,7 @@
 //! and every other ask a local one. Each part can be switched off or changed in the settings.
 //!
 //! Cost of an ask with n observations: about a hundred joint gradients, n² + D·n each, and 64·n²/2 for the starts; a learning step
-//! adds up to 80 gradients of ρ, n³/2 + 2·D·n² each.
+//! adds up to 120 gradients of ρ, n³/2 + 2·D·n² each.
 
 use crate::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings};
 use crate::kernel::KernelFamily;
