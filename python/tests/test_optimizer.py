@@ -171,7 +171,7 @@ def test_values_that_are_no_numbers(value: Any) -> None:
 def test_settings_that_make_no_sense() -> None:
     with pytest.raises(ValueError, match="the goal is 'minimise'; it must be 'minimize' or 'maximize'"):
         Optimizer(SPACE, goal="minimise")
-    with pytest.raises(ValueError, match='there is no method "treee"; the methods are tree, '):
+    with pytest.raises(ValueError, match='there is no method "treee"; the methods are boscage, tree, '):
         Optimizer(SPACE, method="treee")
     with pytest.raises(ValueError, match='method "tree": setting q: unknown field `q`'):
         Optimizer(SPACE, method={"name": "tree", "settings": {"q": 1}})
@@ -188,7 +188,7 @@ def test_settings_that_make_no_sense() -> None:
         Optimizer(SPACE).ask(-1)
 
 
-@pytest.mark.parametrize("method", ["tree", "random", "gp-ucb"])
+@pytest.mark.parametrize("method", ["boscage", "tree", "random", "gp-ucb"])
 def test_saved_at_any_trial_it_goes_on_with_the_same_points(method: str) -> None:
     straight = Optimizer(SPACE, seed=7, method=method)
     resumed = Optimizer(SPACE, seed=7, method=method)
