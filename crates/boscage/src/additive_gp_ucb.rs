@@ -84,7 +84,8 @@ pub struct AdditiveGpUcbSettings {
     pub learning: Learning,
     /// How the structure is chosen.
     pub structure: Structure,
-    /// How Θ and the noise are learned. The median of the prior on scales counts in multiples of `scale`.
+    /// How Θ and the noise are learned. The median of the prior on scales counts in multiples of `scale`, that on the
+    /// weights of pairs in multiples of 1/D.
     pub kernel_learning: KernelLearning,
     /// Where it starts from.
     pub kernel_start: KernelStart,
@@ -723,6 +724,31 @@ mod tests {
 
     use super::*;
     use crate::graph_learning::GraphLearning;
+
+    #[test]
+    fn local_asks_stay_in_the_box_and_others_do_not() {
+        let space = Space::unit_cube(4).unwrap();
+        let asked_with = |every: usize| {
+            let local = LocalSearch { every, half_width: 0.05, ..LocalSearch::default() };
+            let settings =
+                AdditiveGpUcbSettings { local: Some(local), ..AdditiveGpUcbSettings::boscage() };
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            for trial in 0..16 {
+                let stream = Stream::new(4, trial);
+                let point = space.sample(&mut stream.generator(Purpose::Problem));
+                // Rises to a corner, so that the whole space is searched far from what is known.
+                let outcome = point.0.iter().sum();
+                optimizer.tell(point, outcome).unwrap();
+            }
+            let near = local.neighbourhood(&space, optimizer.data(), 10).unwrap();
+            let point = optimizer.ask(&[], &Stream::new(4, 16)).unwrap();
+            let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
+            point.0.iter().zip(&near.region).all(inside)
+        };
+        // With sixteen observations every ask is due, and of asks in turn the global one.
+        assert!(asked_with(1));
+        assert!(!asked_with(2));
+    }
 
     /// Tells `n` random points with these outcomes, then asks once.
     fn asked(

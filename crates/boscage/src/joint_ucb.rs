@@ -84,8 +84,9 @@ pub(crate) fn maximize_joint_ucb(
     if posterior.prior().all_pairs.is_some() {
         // All pairs are no forest. What message passing finds exactly there is climbed to here.
         let random = move_into(space, region, space.sample(rng))?;
+        let factors = posterior.axis_factors(&grid);
         for start in [starts[0].clone(), random] {
-            let climbed = climb_coordinates(posterior, &grid, start)?;
+            let climbed = climb_coordinates(posterior, &grid, &factors, start)?;
             evaluations += climbed.evaluations;
             starts.push(climbed.point);
         }
@@ -158,11 +159,15 @@ fn move_into(space: &Space, region: &Region, mut point: Point) -> Result<Point> 
 /// or for `SWEEPS` times around.
 ///
 /// The mean is linear in every factor: μ = A + Σ_a B_i(a) α_a e_i(a), so that a value of a coordinate costs one product with
-/// its factors, which are the same in all sweeps.
-fn climb_coordinates(posterior: &AdditivePosterior, grid: &Grid, start: Point) -> Result<Climbed> {
+/// its factors (`axes`, of the grid), which are the same in all sweeps and for all starts.
+fn climb_coordinates(
+    posterior: &AdditivePosterior,
+    grid: &Grid,
+    axes: &[Vec<f64>],
+    start: Point,
+) -> Result<Climbed> {
     let mut point = start;
     let mut evaluations = 0;
-    let axes = posterior.axis_factors(grid);
     let n = posterior.len().max(1);
     for _ in 0..SWEEPS {
         let mut moving = posterior.moving(&point)?;
@@ -547,7 +552,8 @@ mod tests {
                     }
                 }
             }
-            let found = climb_coordinates(&posterior, &grid, start).unwrap();
+            let factors = posterior.axis_factors(&grid);
+            let found = climb_coordinates(&posterior, &grid, &factors, start).unwrap();
             assert_eq!(found.point, point);
             assert!(found.evaluations > 0);
         }
