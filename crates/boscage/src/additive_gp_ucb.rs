@@ -334,6 +334,11 @@ impl AdditiveGpUcb {
         self.refused
     }
 
+    /// The space that is searched.
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
     /// The observations so far.
     pub fn data(&self) -> &Dataset {
         &self.data

@@ -91,6 +91,7 @@ pub mod additive_gp_ucb;
 pub mod all_pairs;
 mod cholesky;
 pub mod design;
+pub mod edge_probabilities;
 pub mod error;
 pub mod graph;
 pub mod graph_learning;
