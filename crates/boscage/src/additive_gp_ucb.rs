@@ -56,7 +56,13 @@ pub enum KernelStart {
     /// such as the one where everything is noise.
     #[default]
     PresentAndInitial,
+    /// Both while there are at most 60 observations, later the present parameters alone: it is with few that there are several
+    /// maxima, and with many that learning twice is expensive.
+    InitialEarly,
 }
+
+/// How many observations are few for [`KernelStart::InitialEarly`].
+const EARLY: usize = 60;
 
 /// What is maximised to choose a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -470,7 +476,12 @@ impl AdditiveGpUcb {
         let components = self.settings.structure.components(graph);
         let start = AdditivePrior { components, ..self.model.prior.clone() };
         let mut learned = kernel_learning(&start, data, &self.settings.kernel_learning)?;
-        if self.settings.kernel_start == KernelStart::PresentAndInitial {
+        let twice = match self.settings.kernel_start {
+            KernelStart::Present => false,
+            KernelStart::PresentAndInitial => true,
+            KernelStart::InitialEarly => data.len() <= EARLY,
+        };
+        if twice {
             let initial = AdditivePrior { components: start.components, ..self.initial.clone() };
             let other = kernel_learning(&initial, data, &self.settings.kernel_learning)?;
             if other.objective > learned.objective {
@@ -478,6 +489,15 @@ impl AdditiveGpUcb {
             }
         }
         Ok(learned.prior)
+    }
+
+    /// Whether the model of the whole space cannot tell the best points apart: what it takes for noise is more than the whole
+    /// best quarter of the outcomes spans, as if outcomes were of different orders of magnitude.
+    fn is_blind(&self) -> bool {
+        let mut best = self.data.outcomes().to_vec();
+        best.sort_unstable_by(|a, b| b.total_cmp(a));
+        let noise = self.model.prior.noise_std * self.model.outputs.scale;
+        best.get(best.len() / 4).is_some_and(|quarter| noise > best[0] - quarter)
     }
 
     /// The prior of local models, learned from the observations that the model was learned from: a function of these and of the
@@ -525,26 +545,29 @@ impl AdditiveGpUcb {
         let mut acquisition = self.settings.acquisition;
         let mut region = everywhere(&self.space);
         let with_pending;
-        let posterior = match self.settings.local.filter(|local| local.is_due(t - 1)) {
-            Some(local) => {
-                (with_pending, region) = self.local_posterior(&local, pending)?;
-                acquisition = Acquisition::Joint(local.kappa);
-                &with_pending
-            }
-            None => {
-                self.observe(Phase::Conditioning);
-                self.posterior()?;
-                match &self.posterior {
-                    Some(posterior) if pending.is_empty() && self.failed.is_empty() => posterior,
-                    Some(posterior) => {
-                        with_pending =
-                            posterior.with_failed(&self.failed)?.with_pending(pending)?;
-                        &with_pending
-                    }
-                    None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
+        let posterior =
+            match self.settings.local.filter(|local| local.is_due(t - 1, self.is_blind())) {
+                Some(local) => {
+                    (with_pending, region) = self.local_posterior(&local, pending)?;
+                    acquisition = Acquisition::Joint(local.kappa);
+                    &with_pending
                 }
-            }
-        };
+                None => {
+                    self.observe(Phase::Conditioning);
+                    self.posterior()?;
+                    match &self.posterior {
+                        Some(posterior) if pending.is_empty() && self.failed.is_empty() => {
+                            posterior
+                        }
+                        Some(posterior) => {
+                            with_pending =
+                                posterior.with_failed(&self.failed)?.with_pending(pending)?;
+                            &with_pending
+                        }
+                        None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
+                    }
+                }
+            };
         self.observe(Phase::Acquisition);
         let maximum = self.maximize_acquisition(posterior, acquisition, &region, t, stream)?;
         if !maximum.value.is_finite() {

@@ -32,8 +32,10 @@ const FEWEST: usize = 20;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalSearch {
-    /// One ask in so many is local.
+    /// One ask in so many is local …
     pub every: usize,
+    /// … but while the model of the whole space cannot tell the best points apart, all are but one in so many.
+    pub blind: usize,
     /// κ of local asks.
     pub kappa: f64,
     /// h to begin with.
@@ -46,7 +48,7 @@ pub struct LocalSearch {
 
 impl Default for LocalSearch {
     fn default() -> Self {
-        Self { every: 2, kappa: 1.0, half_width: 0.2, patience: 0.5, points: 2.0 }
+        Self { every: 2, blind: 8, kappa: 1.0, half_width: 0.1, patience: 0.5, points: 2.0 }
     }
 }
 
@@ -56,8 +58,10 @@ impl LocalSearch {
         let refuse = |setting, value: f64, reason| {
             Err(Error::InvalidSetting { setting, value: value.to_string(), reason })
         };
-        if self.every == 0 {
-            return refuse("local.every", 0.0, "it must be at least 1");
+        for (setting, count) in [("local.every", self.every), ("local.blind", self.blind)] {
+            if count == 0 {
+                return refuse(setting, 0.0, "it must be at least 1");
+            }
         }
         if !(self.kappa >= 0.0 && self.kappa.is_finite()) {
             return refuse("local.kappa", self.kappa, "it must be finite and not negative");
@@ -74,8 +78,8 @@ impl LocalSearch {
     }
 
     /// Whether an ask with so many observations and pending points is local.
-    pub(crate) fn is_due(&self, count: usize) -> bool {
-        count % self.every == self.every - 1
+    pub(crate) fn is_due(&self, count: usize, blind: bool) -> bool {
+        if blind { count % self.blind != 0 } else { count % self.every == self.every - 1 }
     }
 
     /// h after these outcomes, of which the first `initial` were not chosen by a model.
@@ -302,7 +306,8 @@ mod tests {
         let space = Space::unit_cube(2).unwrap();
         let local = LocalSearch::default();
         assert!(local.neighbourhood(&space, &Dataset::empty(2), 0).is_err());
-        assert!(local.is_due(11) && !local.is_due(12));
+        assert!(local.is_due(11, false) && !local.is_due(10, false) && !local.is_due(12, false));
+        assert!(local.is_due(10, true) && local.is_due(11, true) && !local.is_due(16, true));
     }
 
     #[test]
@@ -317,6 +322,7 @@ mod tests {
         };
         LocalSearch::default().validate().unwrap();
         assert_eq!(refused(|local| local.every = 0), "local.every");
+        assert_eq!(refused(|local| local.blind = 0), "local.blind");
         assert_eq!(refused(|local| local.kappa = -1.0), "local.kappa");
         assert_eq!(refused(|local| local.kappa = f64::NAN), "local.kappa");
         assert_eq!(refused(|local| local.half_width = 0.6), "local.half_width");

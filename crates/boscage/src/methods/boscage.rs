@@ -7,7 +7,7 @@
 //! Cost of an ask with n observations: about a hundred joint gradients, n² + D·n each, and 64·n²/2 for the starts; a learning step
 //! adds up to 120 gradients of ρ, n³/2 + 2·D·n² each.
 
-use crate::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings};
+use crate::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, KernelStart};
 use crate::kernel::KernelFamily;
 use crate::kernel_learning::{Budget, KernelLearning, KernelPrior, PooledPrior};
 use crate::local_search::LocalSearch;
@@ -30,6 +30,7 @@ impl AdditiveGpUcbSettings {
                     pair_weights: PooledPrior { median: 0.2, common_log_std: 0.7, log_std: 1.0 },
                 }),
             },
+            kernel_start: KernelStart::InitialEarly,
             family: KernelFamily::Matern52,
             lengthscale: 0.5,
             noise_std: 0.08,
