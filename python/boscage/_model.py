@@ -32,7 +32,10 @@ def floats(data: bytes) -> Any:
 
 @dataclass(frozen=True)
 class Edge:
-    """Two parameters that were learned to depend on each other, and the share of structure samples that had the edge."""
+    """Two parameters that were learned to depend on each other, and the share of structure samples that had the edge.
+
+    With the default method that share is the probability that they do.
+    """
 
     first: str
     second: str
@@ -157,6 +160,15 @@ class Model:
     def trust(self) -> dict[str, Any]:
         """How well each outcome is predicted from the others: `predicted` is the share of their variance."""
         return dict(self._summary["trust"])
+
+    def comparison(self) -> dict[str, Any]:
+        """How well models of other kinds predict the same outcomes, each from all others: shares of their variance.
+
+        `model` is this one, `alone` a sum of functions of one parameter each, `forest` that with the likely `pairs`, `whole` one
+        function of all parameters; `sentence` says what follows. They are learned when this is called, which takes a moment.
+        """
+        found: dict[str, Any] = json.loads(self._native.comparison())
+        return found
 
     @property
     def average(self) -> float:

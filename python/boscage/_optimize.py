@@ -56,7 +56,7 @@ class Trial:
 def method_json(method: Method) -> str:
     """A method's name and changed settings, as the native part reads them."""
     if method is None:
-        method = "tree"
+        method = "boscage"
     if isinstance(method, str):
         return json.dumps({"name": method, "settings": {}})
     if not isinstance(method, Mapping) or "name" not in method:

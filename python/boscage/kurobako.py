@@ -203,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     method: Method = given.method
     if given.settings is not None:
         try:
-            method = {"name": given.method or "tree", "settings": json.loads(given.settings)}
+            method = {"name": given.method or "boscage", "settings": json.loads(given.settings)}
         except ValueError as error:
             parser.error(f"--settings is not JSON: {error}")
     try:

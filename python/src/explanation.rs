@@ -68,6 +68,20 @@ impl Explanation {
         })
     }
 
+    /// How well models of other kinds predict the same outcomes, as JSON.
+    fn comparison(&self, py: Python<'_>) -> PyResult<String> {
+        short(py, || {
+            let found = self.inner.comparison()?;
+            let pairs = found.forest.map_or(0, |(count, _)| count);
+            let summary = json!({
+                "model": self.inner.trust.predicted, "alone": found.alone,
+                "forest": found.forest.and_then(|(_, predicted)| predicted), "pairs": pairs, "whole": found.whole,
+                "sentence": self.inner.comparison_sentences(&found).join(" "),
+            });
+            Ok(summary.to_string())
+        })
+    }
+
     fn main_effect(&self, py: Python<'_>, parameter: usize) -> PyResult<Effect> {
         short(py, || match self.inner.main_effect(parameter)? {
             Some(MainEffect { values, mean, std, .. }) => {

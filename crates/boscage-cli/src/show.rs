@@ -5,7 +5,7 @@ use std::io::Write;
 
 use boscage::Value;
 use boscage::graph::UnionFind;
-use boscage_study::explain::{Explanation, PairImportance, Predicted, Share, Trust};
+use boscage_study::explain::{Explanation, PairImportance, Predicted, Share};
 use boscage_study::{State, StudyView, Trial};
 use serde_json::{Value as Json, json};
 
@@ -125,7 +125,7 @@ fn write_text(
     writeln!(out, "\n{}", look.heading("What acts together"))?;
     write_forest(view, explanation, MOST_EDGES, out, look)?;
     writeln!(out, "\n{}", look.heading("How far to trust this"))?;
-    for line in trust_lines(&explanation.trust) {
+    for line in trust_lines(explanation)? {
         writeln!(out, "  {line}")?;
     }
     write_failures(view, out, look)
@@ -312,12 +312,13 @@ pub(crate) fn recommended_line(recommended: &Predicted) -> String {
 }
 
 /// How far the model can be trusted, in sentences.
-pub(crate) fn trust_lines(trust: &Trust) -> Vec<String> {
+pub(crate) fn trust_lines(explanation: &Explanation) -> anyhow::Result<Vec<String>> {
+    let trust = &explanation.trust;
     let Some(predicted) = trust.predicted else {
-        return vec![format!(
+        return Ok(vec![format!(
             "{}: nothing can be predicted from so little.",
             counted(trust.observations, "outcome")
-        )];
+        )]);
     };
     let verdict = match predicted {
         p if p >= 0.9 => "the model describes the outcomes well",
@@ -326,7 +327,7 @@ pub(crate) fn trust_lines(trust: &Trust) -> Vec<String> {
         _ => "the model does not describe the outcomes yet: do not read anything into importances",
     };
     let share = if predicted <= 0.0 { "none".to_string() } else { percent(predicted) };
-    vec![
+    let mut lines = vec![
         format!(
             "Each of {} predicted from the others: {share} of the variance; {verdict}.",
             counted(trust.observations, "outcome")
@@ -337,7 +338,9 @@ pub(crate) fn trust_lines(trust: &Trust) -> Vec<String> {
             percent(trust.within_two),
             rough(trust.noise)
         ),
-    ]
+    ];
+    lines.extend(explanation.comparison_sentences(&explanation.comparison()?));
+    Ok(lines)
 }
 
 /// Names and values of the parameters that are wanted, with a mark where they differ from others.
@@ -485,6 +488,7 @@ fn write_forest(
         explanation.pairs.iter().filter(|pair| pair.frequency.is_some()).collect();
     if learned.is_empty() {
         let line = match explanation.additive {
+            true if explanation.probabilities => "No two parameters for sure.",
             true => "No two parameters: each acts on its own.",
             false => "The model is one function of all parameters: it has no structure to show.",
         };
@@ -625,6 +629,15 @@ pub(crate) fn json(view: &StudyView, explanation: Option<&Explanation>) -> Json 
             })
             .collect();
         let trust = &explanation.trust;
+        // What cannot be learned has nothing to say.
+        let others = explanation.comparison().ok().map(|found| {
+            json!({
+                "alone": found.alone,
+                "forest": found.forest.and_then(|(_, predicted)| predicted),
+                "pairs": found.forest.map_or(0, |(count, _)| count),
+                "whole": found.whole,
+            })
+        });
         json!({
             "recommended": predicted(&explanation.recommended),
             "luckiest": predicted(&explanation.luckiest),
@@ -636,6 +649,7 @@ pub(crate) fn json(view: &StudyView, explanation: Option<&Explanation>) -> Json 
                 "error": trust.error,
                 "within_two": trust.within_two,
                 "noise": trust.noise,
+                "others": others,
             },
         })
     });
@@ -688,40 +702,40 @@ mod tests {
         example
           goal        minimize
           stored in   sqlite:///example.db
-          method      tree, seed 7
+          method      boscage, seed 7
           parameters  8
           trials      60: 55 complete, 5 failed
 
-        Best outcome: 20.006, trial 49
-          It gave 20.006; the model expects 20.098 ± 0.019 there.
-          cache     273            mode      fast           share     0.3
-          threads   11             compress  true           idle      -0.209371
-          rate      0.000905753    level     high
+        Best outcome: 20.0145, trial 49
+          It gave 20.0145; the model expects 20.105 ± 0.023 there.
+          cache     93            rate      0.00135366    compress  true          share     0.4
+          threads   9             mode      fast          level     low           idle      0.182258
 
-        Recommended point: trial 27
-          Of all points tried the model expects most of this one: 20.073 ± 0.047. It gave 20.0245.
-          cache     29 *           mode      fast           share     1 *
-          threads   7 *            compress  true           idle      -0.164465 *
-          rate      0.0010324 *    level     middle *
+        Recommended point: trial 45
+          Of all points tried the model expects most of this one: 20.101 ± 0.024. It gave 20.0893.
+          cache     87 *            mode      fast            share     0.4
+          threads   9               compress  true            idle      0.15 *
+          rate      0.00126946 *    level     low
           * not as in the best trial
 
         What matters
           4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
-          cache × threads  ████████████████████████████████████████    43 %  (38 % to 45 %)
-          mode             █████████████████                           18 %  (16 % to 21 %)
-          cache            █████████████▍                              14 %  (11 % to 15 %)
-          rate             ██████████▊                                 11 %  (9.2 % to 14 %)
-          threads          ██████████▍                                 11 %  (11 % to 15 %)
-          compress         ██▌                                        2.7 %  (2.2 % to 3.5 %)
-          3 effects with <0.1 % in sum left out
+          cache × threads  ████████████████████████████████████████    36 %  (26 % to 42 %)
+          mode             ██████████████████████▉                     21 %  (16 % to 26 %)
+          cache            ████████████████▋                           15 %  (8.4 % to 18 %)
+          rate             ███████████████▎                            14 %  (11 % to 17 %)
+          threads          ███████████▍                                10 %  (8.0 % to 17 %)
+          compress         ████▏                                      3.7 %  (2.3 % to 5.6 %)
+          30 effects with 0.5 % in sum left out
 
         What acts together
           cache
-          └─ threads  interaction 43 %, in 100 % of samples
+          └─ threads  interaction 36 %, in 100 % of samples
 
         How far to trust this
-          Each of 55 outcomes predicted from the others: 100 % of the variance; the model describes the outcomes well.
-          Typical error of such a prediction: 0.109; 98 % lie within two standard deviations (95 % should). Learned noise: 0.0681.
+          Each of 55 outcomes predicted from the others: 97 % of the variance; the model describes the outcomes well.
+          Typical error of such a prediction: 0.262; 96 % lie within two standard deviations (95 % should). Learned noise: 0.0676.
+          Other models would predict: single parameters 60 %, these and 1 likely pair 99 %, one function of all parameters 94 %.
 
         What failed
           trial 5: the program ended with exit code 3
@@ -731,15 +745,14 @@ mod tests {
           trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
-        Best outcome: 20.006 (trial 49)
-          cache     273            mode      fast           share     0.3
-          threads   11             compress  true           idle      -0.209371
-          rate      0.000905753    level     high
-        Recommended: trial 27. Of all points tried the model expects most of this one: 20.073 ± 0.047. It gave 20.0245.
+        Best outcome: 20.0145 (trial 49)
+          cache     93            rate      0.00135366    compress  true          share     0.4
+          threads   9             mode      fast          level     low           idle      0.182258
+        Recommended: trial 45. Of all points tried the model expects most of this one: 20.101 ± 0.024. It gave 20.0893.
         4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
         Learned to act together:
           cache
-          └─ threads  interaction 43 %, in 100 % of samples
+          └─ threads  interaction 36 %, in 100 % of samples
         "#);
     }
 

@@ -211,7 +211,7 @@ fn format() -> u32 {
 }
 
 /// The name of the method of a study that does not say.
-const METHOD: &str = "tree";
+const METHOD: &str = "boscage";
 
 impl Definition {
     /// A study of this space, everything else as usual.

@@ -18,8 +18,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use boscage::additive_gp::{AdditivePosterior, Dataset, Normal};
+use boscage::edge_probabilities::edge_probabilities;
 use boscage::graph::{Component, Edge};
 use boscage::kernel::Kernel;
+use boscage::model_comparison::{ModelComparison, left_out, model_comparison, predicted_share};
 use boscage::outputs::OutputMap;
 use boscage::stream::Purpose;
 use boscage::{Point, Space, Stream, Value};
@@ -52,6 +54,11 @@ const REST_POINTS: usize = 1024;
 const BATCH: usize = 1024;
 /// Quantiles that stand for the distribution of a parameter with levels.
 const QUANTILES: usize = 1024;
+/// Pairs less likely than this are no edges.
+const LEAST_PROBABILITY: f64 = 0.05;
+/// A model is better than another if it predicts so much more of the variance, and as good if the difference is less than that.
+const BETTER: f64 = 0.05;
+const AS_GOOD: f64 = 0.01;
 /// Below this share of the variance of left-out outcomes nothing is claimed.
 const LEAST_PREDICTED: f64 = 0.25;
 
@@ -101,7 +108,8 @@ pub struct PairImportance {
     pub second: usize,
     /// The share of their interaction.
     pub share: Share,
-    /// If the pair is an edge of the learned graph: the share of structure samples that had it.
+    /// If the pair is an edge of the learned graph: the share of structure samples that had it. Where all pairs may interact, the
+    /// samples are those of [`boscage::edge_probabilities`], the share is a probability, and pairs without one are unlikely.
     pub frequency: Option<f64>,
 }
 
@@ -174,9 +182,13 @@ pub struct Explanation {
     pub rest_is_pairs: bool,
     /// Whether the model has more than one component: whether there is a structure to speak of.
     pub additive: bool,
+    /// Whether frequencies of pairs are probabilities.
+    pub probabilities: bool,
     /// How far to believe all this.
     pub trust: Trust,
     space: StudySpace,
+    /// As the model sees it.
+    data: Dataset,
     effects: Effects,
     units: Units,
 }
@@ -246,15 +258,22 @@ impl Explanation {
             if trust.is_believable() { predicted(best(&means))? } else { luckiest.clone() };
 
         let effects = Effects::new(space, posterior)?;
-        let frequencies: HashMap<Edge, f64> = model.edge_frequencies.iter().copied().collect();
-        let edges: BTreeMap<(usize, usize), f64> = model
-            .graph
-            .edges()
-            .iter()
+        let probabilities = model.prior.all_pairs.is_some();
+        let edges: BTreeMap<(usize, usize), f64> = if probabilities {
+            // Always the same stream: the same study has the same explanation.
+            let stream = Stream::new(0, 2);
+            edge_probabilities(&model.prior, space.engine(), &data, &stream)?
+                .into_iter()
+                .filter(|(_, probability)| *probability >= LEAST_PROBABILITY)
+                .map(|(edge, probability)| (edge.into(), probability))
+                .collect()
+        } else {
+            let frequencies: HashMap<Edge, f64> = model.edge_frequencies.iter().copied().collect();
             // An edge that no sample had was there from the beginning.
-            .map(|edge| ((*edge).into(), frequencies.get(edge).copied().unwrap_or(1.0)))
-            .collect();
-        let shares = effects.shares(space)?;
+            let frequency = |edge: &Edge| frequencies.get(edge).copied().unwrap_or(1.0);
+            model.graph.edges().iter().map(|edge| ((*edge).into(), frequency(edge))).collect()
+        };
+        let shares = effects.shares(space, edges.keys().copied())?;
         let pairs = shares.pairs.iter().map(|&((first, second), share)| PairImportance {
             first,
             second,
@@ -285,8 +304,10 @@ impl Explanation {
             rest: shares.rest,
             rest_is_pairs: model.prior.components.iter().all(|component| component.len() <= 2),
             additive: model.prior.components.len() > 1,
+            probabilities,
             trust,
             space: space.clone(),
+            data,
             effects,
             units,
         }))
@@ -332,7 +353,7 @@ impl Explanation {
         let clear = |pair: &&PairImportance| {
             pair.share.value >= 0.03
                 && pair.share.low >= 0.01
-                && pair.frequency.is_none_or(|share| share >= 0.5)
+                && pair.frequency.map_or(!self.probabilities, |share| share >= 0.5)
         };
         if self.is_believable() { self.pairs.iter().filter(clear).collect() } else { Vec::new() }
     }
@@ -400,6 +421,48 @@ impl Explanation {
             }
         }
         sentence + "."
+    }
+
+    /// How well models of other kinds predict the same outcomes. They are learned for this, which takes a moment.
+    pub fn comparison(&self) -> Result<ModelComparison> {
+        let mut edges = Vec::new();
+        for pair in &self.pairs {
+            if pair.frequency.is_some_and(|frequency| frequency >= 0.5) {
+                edges.push(Edge::new(pair.first, pair.second)?);
+            }
+        }
+        Ok(model_comparison(self.space.engine(), &self.data, &edges)?)
+    }
+
+    /// A comparison in words, and what follows from it if anything does; nothing if nothing can be predicted.
+    pub fn comparison_sentences(&self, comparison: &ModelComparison) -> Vec<String> {
+        let share = |predicted: f64| match predicted {
+            p if p <= 0.005 => "none".to_string(),
+            p => percent(p),
+        };
+        let mut parts = Vec::new();
+        if let Some(alone) = comparison.alone {
+            parts.push(format!("single parameters {}", share(alone)));
+        }
+        if let Some((count, Some(forest))) = comparison.forest {
+            let pairs = if count == 1 { "pair" } else { "pairs" };
+            parts.push(format!("these and {count} likely {pairs} {}", share(forest)));
+        }
+        if let Some(whole) = comparison.whole {
+            parts.push(format!("one function of all parameters {}", share(whole)));
+        }
+        let (Some(own), false) = (self.trust.predicted, parts.is_empty()) else {
+            return Vec::new();
+        };
+        let mut sentences = vec![format!("Other models would predict: {}.", parts.join(", "))];
+        if self.additive && comparison.whole.is_some_and(|whole| whole > own + BETTER) {
+            let text = "More than two parameters act together: importances are not the whole story, and the method gp-ucb may \
+                        do better.";
+            sentences.push(text.to_string());
+        } else if comparison.alone.is_some_and(|alone| alone > own - AS_GOOD && alone > 0.5) {
+            sentences.push("As far as can be seen, parameters act independently.".to_string());
+        }
+        sentences
     }
 
     /// What a parameter does alone; none if there is no such parameter.
@@ -473,28 +536,17 @@ fn best(numbers: &[f64]) -> usize {
     place
 }
 
-/// Each outcome predicted from all others, without refitting: the residual is α_a/P_aa and its variance 1/P_aa, where P = Δ⁻¹.
+/// Each outcome predicted from all others, without refitting.
 fn trust(posterior: &AdditivePosterior, data: &Dataset, units: Units) -> Trust {
-    let (y, n) = (data.outcomes(), data.len() as f64);
-    let precisions = posterior.precisions();
-    let residuals: Vec<f64> = posterior
-        .weights()
-        .iter()
-        .zip(&precisions)
-        .map(|(alpha, precision)| alpha / precision)
-        .collect();
-    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
-    let average = y.iter().sum::<f64>() / n;
-    // The mean of the others is the prediction to beat.
-    let plain: f64 = y.iter().map(|y| ((y - average) * n / (n - 1.0)).powi(2)).sum();
-    let predicted = 1.0 - squares / plain;
-    let within = residuals.iter().zip(&precisions).filter(|(r, p)| *r * *r * *p <= 4.0).count();
+    let n = data.len() as f64;
+    let left = left_out(posterior);
+    let squares: f64 = left.iter().map(|(residual, _)| residual * residual).sum();
+    let within = left.iter().filter(|(residual, variance)| residual * residual <= 4.0 * variance);
     Trust {
-        observations: y.len(),
-        predicted: Some(predicted)
-            .filter(|predicted| y.len() >= 3 && plain > 0.0 && predicted.is_finite()),
+        observations: data.len(),
+        predicted: predicted_share(posterior, data.outcomes()),
         error: units.outputs.scale * (squares / n).sqrt(),
-        within_two: within as f64 / n,
+        within_two: within.count() as f64 / n,
         noise: units.outputs.scale * posterior.prior().noise_std,
     }
 }
@@ -889,9 +941,17 @@ impl Effects {
         pairs.into_iter().collect()
     }
 
-    fn shares(&self, space: &StudySpace) -> Result<Shares> {
+    /// Shares of all main effects, of the strongest pairs and of these.
+    fn shares(
+        &self,
+        space: &StudySpace,
+        edges: impl Iterator<Item = (usize, usize)>,
+    ) -> Result<Shares> {
         let mains: Vec<f64> = (0..self.axes.len()).map(|i| self.variance(&[i])).collect();
-        let pairs = self.candidate_pairs(&mains);
+        let mut pairs: BTreeSet<(usize, usize)> =
+            self.candidate_pairs(&mains).into_iter().collect();
+        pairs.extend(edges);
+        let pairs: Vec<(usize, usize)> = pairs.into_iter().collect();
         let of_pairs: Vec<f64> = pairs.iter().map(|&(i, j)| self.variance(&[i, j])).collect();
         let rest = self.rest_variance(space, &pairs)?;
         let total = mains.iter().chain(&of_pairs).sum::<f64>() + rest;

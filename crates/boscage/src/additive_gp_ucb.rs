@@ -384,6 +384,11 @@ impl AdditiveGpUcb {
         &self.failed
     }
 
+    /// The parameters that learning begins with, and how it goes.
+    pub(crate) fn untrained(&self) -> (&AdditivePrior, &KernelLearning) {
+        (&self.initial, &self.settings.kernel_learning)
+    }
+
     /// Number of observations that the model was learned from.
     pub(crate) fn learned_from(&self) -> usize {
         self.model.observations

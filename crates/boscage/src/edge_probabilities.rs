@@ -93,7 +93,7 @@ pub fn edge_probabilities(
 }
 
 /// At most [`MOST_OBSERVATIONS`] of the observations, in their order.
-fn thinned(data: &Dataset, rng: &mut Generator) -> Result<Dataset> {
+pub(crate) fn thinned(data: &Dataset, rng: &mut Generator) -> Result<Dataset> {
     let mut chosen: Vec<usize> = (0..data.len()).collect();
     if data.len() > MOST_OBSERVATIONS {
         chosen.shuffle(rng);
@@ -275,19 +275,14 @@ fn promising_pairs(
     }
     let count = factors.variables.len();
     let mut scored = Vec::with_capacity(count * count.saturating_sub(1) / 2);
-    let (mut weighted, mut squared) = (vec![0.0; w.len()], vec![0.0; w.len()]);
-    let mut squares: Vec<Vec<f32>> = Vec::with_capacity(count);
-    for matrix in &factors.matrices {
-        squares.push(matrix.iter().map(|x| (x * x) as f32).collect());
-    }
+    let squares: Vec<Vec<f64>> =
+        factors.matrices.iter().map(|matrix| matrix.iter().map(|x| x * x).collect()).collect();
+    let mut weighted = vec![0.0; w.len()];
     for i in 0..count {
         simd::scaled_product(1.0, &factors.matrices[i], &w, &mut weighted);
-        simd::scaled_product(1.0, &factors.matrices[i], &factors.matrices[i], &mut squared);
-        for j in i + 1..count {
-            let slope = simd::dot(&weighted, &factors.matrices[j]);
-            let spread: f64 =
-                squared.iter().zip(&squares[j]).map(|(x, y)| x * f64::from(*y)).sum::<f64>();
-            scored.push((slope / spread.sqrt().max(f64::MIN_POSITIVE), (i, j)));
+        for (j, (matrix, of_j)) in factors.matrices.iter().zip(&squares).enumerate().skip(i + 1) {
+            let spread = simd::dot(&squares[i], of_j).sqrt().max(f64::MIN_POSITIVE);
+            scored.push((simd::dot(&weighted, matrix) / spread, (i, j)));
         }
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

@@ -79,7 +79,7 @@ impl LocalSearch {
 
     /// Whether an ask with so many observations and pending points is local.
     pub(crate) fn is_due(&self, count: usize, blind: bool) -> bool {
-        if blind { count % self.blind != 0 } else { count % self.every == self.every - 1 }
+        if blind { !count.is_multiple_of(self.blind) } else { count % self.every == self.every - 1 }
     }
 
     /// h after these outcomes, of which the first `initial` were not chosen by a model.

@@ -95,7 +95,7 @@ pub enum Method {
 
 impl Default for Method {
     fn default() -> Self {
-        Method::Tree(Box::default())
+        Method::Boscage(Box::new(AdditiveGpUcbSettings::boscage()))
     }
 }
 
