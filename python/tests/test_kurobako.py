@@ -110,7 +110,7 @@ def test_the_first_line():
         spec = driver.spec["spec"]
         assert driver.spec["type"] == "SOLVER_SPEC_CAST"
         assert spec["name"] == "boscage"
-        assert spec["attrs"] == {"version": f"boscage={boscage.__version__}", "method": "tree"}
+        assert spec["attrs"] == {"version": f"boscage={boscage.__version__}", "method": "boscage"}
         assert "CONDITIONAL" in spec["capabilities"] and "MULTI_OBJECTIVE" not in spec["capabilities"]
     with Driver("--method", "random") as driver:
         assert driver.spec["spec"]["name"] == "boscage random"

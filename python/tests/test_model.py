@@ -70,9 +70,9 @@ def at(values: list[Any], mean: Any, value: Any) -> float:
 
 
 def test_components_sum_to_the_prediction(model: boscage.Model) -> None:
-    """The average, every parameter's own effect and every edge's interaction are the model, to the last digits."""
+    """The average, every parameter's own effect and every pair's interaction are the model, to the last digits."""
     main = {name: model.component(name) for name in SPACE}
-    edges = [(pair.first, pair.second) for pair in model.pairs if pair.frequency is not None]
+    edges = [(pair.first, pair.second) for pair in model.pairs]
     pairs = {edge: model.component(*edge) for edge in edges}
     grids = {name: list(main[name].values[0]) for name in SPACE}
     # A pair's grid may be coarser than a parameter's.
@@ -142,10 +142,21 @@ def test_points_and_trust(model: boscage.Model) -> None:
 
 def test_edges_that_do_next_to_nothing_are_left_out(model: boscage.Model) -> None:
     learned = [pair for pair in model.pairs if pair.frequency is not None]
-    assert len(model.edges) < len(learned)
+    assert 0 < len(model.edges) < len(model.pairs)
+    assert all(pair.frequency is None or 0.05 <= pair.frequency <= 1.0 for pair in model.pairs)
     assert [(edge.first, edge.second) for edge in model.edges] == [
         (pair.first, pair.second) for pair in learned if pair.share >= 0.005
     ]
+
+
+def test_other_models_are_compared(model: boscage.Model) -> None:
+    found = model.comparison()
+    assert found["model"] == model.trust["predicted"] and found["pairs"] == len(
+        [pair for pair in model.pairs if (pair.frequency or 0.0) >= 0.5]
+    )
+    # What a and b do together no sum of functions of one parameter can say.
+    assert found["alone"] < 0.5 < min(found["forest"], found["whole"], found["model"]) <= 1.0
+    assert found["sentence"].startswith("Other models would predict: single parameters ")
 
 
 def test_a_model_is_copied_and_not_pickled(model: boscage.Model) -> None:

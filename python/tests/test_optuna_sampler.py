@@ -186,7 +186,7 @@ def test_methods_and_start_up_are_passed_on() -> None:
         study.optimize(mixed, n_trials=12)
         return params(study)
 
-    early, late, by_name = runs(n_startup_trials=4), runs(n_startup_trials=8), runs(method="tree", n_startup_trials=8)
+    early, late, by_name = runs(n_startup_trials=4), runs(n_startup_trials=8), runs(method="boscage", n_startup_trials=8)
     assert late == by_name
     assert early[:4] == late[:4]
     assert early[4] != late[4]
@@ -205,7 +205,8 @@ def test_the_same_seed_gives_the_same_trials(space: Space | None) -> None:
         runs.append(params(study))
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
-    assert all(one != two for one, two in zip(runs[0], runs[2]))
+    # The centre of the space is one of the points, whatever the seed.
+    assert sum(one == two for one, two in zip(runs[0], runs[2])) <= 1
 
 
 def test_the_points_are_those_of_the_optimizer() -> None:
