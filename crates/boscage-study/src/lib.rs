@@ -15,6 +15,7 @@
 
 pub mod condition;
 pub mod definition;
+mod effects;
 pub mod error;
 pub mod explain;
 pub mod export;
