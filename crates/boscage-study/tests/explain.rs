@@ -509,3 +509,50 @@ fn equal_outcomes_have_no_shares() {
     assert_eq!(explanation.recommended.mean, 4.0);
     assert_eq!(explanation.sentence(), "All outcomes are the same: nothing matters so far.");
 }
+
+#[test]
+fn pairs_that_interact_are_likely_and_others_are_not() {
+    let view = study(four(), "boscage", Goal::Minimize, 50, |_, values| bumpy(&numbers(values)));
+    let explanation = explained(&view);
+    assert!(explanation.probabilities);
+    // All pairs have a share, and only what is likely a probability.
+    assert_eq!(explanation.pairs.len(), 6);
+    let strongest = &explanation.pairs[0];
+    assert_eq!((strongest.first, strongest.second), (0, 1));
+    assert!(strongest.frequency.unwrap() > 0.9, "{strongest:?}");
+    for pair in &explanation.pairs[1..] {
+        assert!(pair.frequency.is_none_or(|share| (0.05..0.5).contains(&share)), "{pair:?}");
+    }
+    let joint = explanation.joint_pairs();
+    assert_eq!(joint.iter().map(|pair| (pair.first, pair.second)).collect::<Vec<_>>(), [(0, 1)]);
+    assert!(explanation.sentence().ends_with("; a and b must be tuned together."));
+
+    let comparison = explanation.comparison().unwrap();
+    assert_eq!(comparison.forest.unwrap().0, 1);
+    let sentences = explanation.comparison_sentences(&comparison);
+    assert_eq!(sentences.len(), 1, "{sentences:?}");
+    assert!(sentences[0].starts_with("Other models would predict: single parameters "));
+    assert!(sentences[0].contains(", these and 1 likely pair "), "{sentences:?}");
+}
+
+#[test]
+fn the_wrong_model_is_called_so() {
+    // A sum: single parameters do as well as all pairs.
+    let sum = |values: &[Option<Value>]| {
+        let x = numbers(values);
+        (3.0 * x[0]).sin() + 0.1 * (x[1] - 3.0).powi(2) + 0.2 * x[2] + x[3]
+    };
+    let view = study(four(), "boscage", Goal::Minimize, 40, |_, values| sum(values));
+    let explanation = explained(&view);
+    let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
+    assert_eq!(sentences[1..], ["As far as can be seen, parameters act independently."]);
+    // Three at once, observed all over the space: no sum of functions of two can say it.
+    let three = |values: &[Option<Value>]| {
+        let x = numbers(values);
+        x[0] * (x[1] - 5.0) * (x[2] + 2.5)
+    };
+    let view = study(four(), "spread", Goal::Minimize, 150, |_, values| three(values));
+    let explanation = explained(&view);
+    let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
+    assert!(sentences[1].contains("the method gp-ucb may do better"), "{sentences:?}");
+}

@@ -191,6 +191,13 @@ impl AdditiveGpUcbSettings {
                     reason: "a given kernel and noise are on the scale of raw outcomes; choose raw",
                 })
             }
+            _ if matches!(self.structure, Structure::Given(_)) && self.local.is_some() => {
+                Err(Error::InvalidSetting {
+                    setting: "local",
+                    value: "some".to_string(),
+                    reason: "local models are learned, and a given structure is not; leave it out",
+                })
+            }
             _ => match self.acquisition {
                 Acquisition::Joint(kappa) if !(kappa >= 0.0 && kappa.is_finite()) => {
                     Err(Error::InvalidSetting {
@@ -781,6 +788,66 @@ mod tests {
         // With sixteen observations every ask is due, and of asks in turn the global one.
         assert!(asked_with(1));
         assert!(!asked_with(2));
+    }
+
+    /// The default method after these many random points, with outcomes by the place of each.
+    fn told(n: u64, kernel_start: KernelStart, outcome: fn(&[f64]) -> f64) -> AdditiveGpUcb {
+        let space = Space::unit_cube(3).unwrap();
+        let settings = AdditiveGpUcbSettings { kernel_start, ..AdditiveGpUcbSettings::boscage() };
+        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+        for trial in 0..n {
+            let point = space.sample(&mut Stream::new(3, trial).generator(Purpose::Problem));
+            let outcome = outcome(&point.0);
+            optimizer.tell(point, outcome).unwrap();
+        }
+        optimizer
+    }
+
+    #[test]
+    fn outcomes_of_many_magnitudes_make_the_global_model_blind() {
+        let is_blind = |n, outcome| {
+            let mut optimizer = told(n, KernelStart::InitialEarly, outcome);
+            if n > 0 {
+                optimizer.learn(&Stream::new(3, n)).unwrap();
+            }
+            optimizer.is_blind()
+        };
+        let sum = |x: &[f64]| x.iter().sum::<f64>();
+        assert!(!is_blind(0, sum));
+        assert!(!is_blind(40, sum));
+        // From −1 to −10⁹: whatever is learned of the worst, the best quarter is all the same.
+        assert!(is_blind(40, |x| -10.0_f64.powf(3.0 * x.iter().sum::<f64>())));
+    }
+
+    #[test]
+    fn the_initial_parameters_are_a_start_early_only() {
+        let learned = |kernel_start, n| {
+            let outcome = |x: &[f64]| (9.0 * x[0]).sin() + x[1] * x[2];
+            let mut optimizer = told(n, kernel_start, outcome);
+            // A present that takes everything for noise.
+            optimizer.model.prior.noise_std = 1.0;
+            optimizer.model.prior.kernel.scales.fill(1e-6);
+            optimizer.learn(&Stream::new(3, n)).unwrap();
+            optimizer.model
+        };
+        let [present, both, early] =
+            [KernelStart::Present, KernelStart::PresentAndInitial, KernelStart::InitialEarly];
+        for n in [30, 70] {
+            assert_ne!(learned(present, n), learned(both, n));
+        }
+        assert_eq!(learned(early, 30), learned(both, 30));
+        assert_eq!(learned(early, 70), learned(present, 70));
+    }
+
+    #[test]
+    fn what_is_given_has_no_local_models() {
+        let local = Some(LocalSearch::default());
+        let settings =
+            AdditiveGpUcbSettings { local, ..AdditiveGpUcbSettings::oracle(Some(path(3, 0.5))) };
+        match settings.validate() {
+            Err(Error::InvalidSetting { setting: "local", .. }) => {}
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Tells `n` random points with these outcomes, then asks once.
