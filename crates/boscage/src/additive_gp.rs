@@ -93,6 +93,16 @@ impl Dataset {
         Point(self.x.iter().map(|column| column[a]).collect())
     }
 
+    /// So many of the observations, evenly spaced.
+    pub(crate) fn evenly(&self, count: usize) -> Result<Self> {
+        let mut few = Self::empty(self.dimension());
+        for k in 0..count {
+            let a = k * self.len() / count.max(1);
+            few.push(&self.point(a), self.y[a])?;
+        }
+        Ok(few)
+    }
+
     /// The first n observations with other outcomes.
     pub(crate) fn with_outcomes(&self, n: usize, y: Vec<f64>) -> Self {
         Self { x: self.x.iter().map(|column| column[..n].to_vec()).collect(), y }

@@ -114,6 +114,9 @@ pub struct KernelLearning {
     pub noise_std_bounds: Option<[f64; 2]>,
     /// Priors on the parameters; none for maximum likelihood.
     pub prior: Option<KernelPrior>,
+    /// Of more observations than this, so many evenly spaced ones are learned from: a likelihood costs n³, and parameters that
+    /// hundreds cannot tell thousands seldom tell. None for all.
+    pub most_observations: Option<usize>,
 }
 
 impl Default for KernelLearning {
@@ -126,6 +129,7 @@ impl Default for KernelLearning {
             scale_bounds: [1e-5, 100.0],
             noise_std_bounds: Some([1e-3, 1.0]),
             prior: Some(KernelPrior::default()),
+            most_observations: None,
         }
     }
 }
@@ -139,6 +143,7 @@ impl KernelLearning {
             scale_bounds: [0.1_f64.sqrt(), 1e5],
             noise_std_bounds: None,
             prior: None,
+            most_observations: None,
         }
     }
 
@@ -159,6 +164,13 @@ impl KernelLearning {
                     reason: "bounds must be positive, finite and in order",
                 });
             }
+        }
+        if self.most_observations == Some(0) {
+            return Err(Error::InvalidSetting {
+                setting: "most_observations",
+                value: "0".to_string(),
+                reason: "there must be something to learn from",
+            });
         }
         if let Some(prior) = &self.prior {
             for pooled in [prior.lengthscales, prior.scales, prior.noise_std, prior.pair_weights] {
@@ -199,6 +211,14 @@ pub fn kernel_learning(
     config.validate()?;
     start.validate()?;
     check_data(&start.kernel, data)?;
+    let few;
+    let data = match config.most_observations.filter(|&most| data.len() > most) {
+        Some(most) => {
+            few = data.evenly(most)?;
+            &few
+        }
+        None => data,
+    };
     let dimension = start.kernel.dimension();
     let weights = start.all_pairs.as_ref().map_or([].as_slice(), |pairs| &pairs.weights);
     let kernel = &start.kernel;
@@ -414,6 +434,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn of_many_observations_some_are_enough() {
+        let truth = planted();
+        let data = draw(&truth, 60, &mut random(13));
+        let learned = |data: &Dataset, most_observations| {
+            let config = KernelLearning { most_observations, ..with_budget(20) };
+            kernel_learning(&uninformed(&truth), data, &config).unwrap()
+        };
+        assert_eq!(learned(&data, Some(60)), learned(&data, None));
+        let mut third = Dataset::empty(4);
+        for a in (0..60).step_by(3) {
+            third.push(&data.point(a), data.outcomes()[a]).unwrap();
+        }
+        assert_eq!(learned(&data, Some(20)), learned(&third, None));
+        assert_ne!(learned(&data, Some(20)).prior, learned(&data, None).prior);
+        let none = KernelLearning { most_observations: Some(0), ..with_budget(20) };
+        assert!(none.validate().unwrap_err().to_string().contains("most_observations"));
     }
 
     #[test]

@@ -29,6 +29,7 @@ impl AdditiveGpUcbSettings {
                     noise_std: PooledPrior { median: 0.08, common_log_std: 0.5, log_std: 0.1 },
                     pair_weights: PooledPrior { median: 0.2, common_log_std: 0.7, log_std: 1.0 },
                 }),
+                most_observations: Some(400),
             },
             kernel_start: KernelStart::InitialEarly,
             family: KernelFamily::Matern52,
