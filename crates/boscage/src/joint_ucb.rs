@@ -47,6 +47,8 @@ const RANDOM_CLIMBS: usize = 8;
 const SWEEPS: usize = 3;
 const PERTURBED: usize = 64;
 const MOVED: [usize; 4] = [1, 2, 5, 20];
+/// With more observations than this only the best start is climbed from there: a gradient costs n².
+const MANY: usize = 400;
 /// Evaluations of the joint bound and its gradient for each climb.
 const CLIMB_EVALUATIONS: usize = 40;
 
@@ -83,6 +85,7 @@ pub(crate) fn maximize_joint_ucb(
     let (mut evaluations, mut climbs) = (0, CLIMBS);
     if posterior.prior().all_pairs.is_some() {
         // All pairs are no forest. What message passing finds exactly there is climbed to here.
+        climbs = if posterior.len() > MANY { 1 } else { CLIMBS };
         let random = move_into(space, region, space.sample(rng))?;
         let factors = posterior.axis_factors(&grid);
         for start in [starts[0].clone(), random] {
