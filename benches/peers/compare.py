@@ -35,6 +35,19 @@ from solvers import SOLVERS, Unsupported, make, solver_class, version
 FIRST_POINTS = 10
 #: What tables show, as far as runs go.
 TIMES = [50, 100, 200, 300]
+#: Of figures.
+COLOURS = {
+    "boscage": "blue",
+    "boscage-tree-paper": "cyan",
+    "nevergrad": "orange",
+    "optuna-tpe": "red",
+    "optuna-gp": "brown",
+    "cma": "green",
+    "turbo": "purple",
+    "botorch": "olive",
+    "botorch-fast": "pink",
+    "random": "gray",
+}
 LEFT_OUT = "left out: "
 OUT_OF_TIME = "out of time"
 
@@ -377,9 +390,10 @@ def figure(runs, problems, solvers, path):
     rows = -(-len(problems) // columns)
     height = 3.4 * rows + 0.8
     drawing, panels = pyplot.subplots(rows, columns, figsize=(5 * columns, height), squeeze=False)
-    # The same colour for the same solver in every figure.
-    known = [*SOLVERS, *(solver for solver in solvers if solver not in SOLVERS)]
-    colours = {solver: pyplot.get_cmap("tab20")(place % 20) for place, solver in enumerate(known)}
+    # The same colour for the same solver in every figure; what has none of its own gets a faint one.
+    others = [solver for solver in [*SOLVERS, *solvers] if solver not in COLOURS]
+    faint = {solver: pyplot.get_cmap("Pastel1")(place % 9) for place, solver in enumerate(dict.fromkeys(others))}
+    colours = {**faint, **{solver: f"tab:{colour}" for solver, colour in COLOURS.items()}}
     handles = {}
     for panel, problem in zip(panels.flat, problems):
         for solver in solvers:

@@ -125,7 +125,7 @@ fn write_text(
     writeln!(out, "\n{}", look.heading("What acts together"))?;
     write_forest(view, explanation, MOST_EDGES, out, look)?;
     writeln!(out, "\n{}", look.heading("How far to trust this"))?;
-    for line in trust_lines(explanation)? {
+    for line in trust_lines(explanation) {
         writeln!(out, "  {line}")?;
     }
     write_failures(view, out, look)
@@ -187,7 +187,9 @@ fn write_summary(
         writeln!(out, "Recommended: trial {}. {line}", explanation.recommended.trial)?;
     }
     writeln!(out, "{}", harmless(&explanation.sentence()))?;
-    if explanation.pairs.iter().any(|pair| pair.frequency.is_some()) {
+    let is_shown =
+        |pair: &PairImportance| pair.frequency.is_some() && pair.share.value >= LEAST_SHARE;
+    if explanation.pairs.iter().any(is_shown) {
         writeln!(out, "{}", look.heading("Learned to act together:"))?;
         write_forest(view, explanation, MOST_SUMMARY_EDGES, out, look)?;
     }
@@ -312,13 +314,13 @@ pub(crate) fn recommended_line(recommended: &Predicted) -> String {
 }
 
 /// How far the model can be trusted, in sentences.
-pub(crate) fn trust_lines(explanation: &Explanation) -> anyhow::Result<Vec<String>> {
+pub(crate) fn trust_lines(explanation: &Explanation) -> Vec<String> {
     let trust = &explanation.trust;
     let Some(predicted) = trust.predicted else {
-        return Ok(vec![format!(
+        return vec![format!(
             "{}: nothing can be predicted from so little.",
             counted(trust.observations, "outcome")
-        )]);
+        )];
     };
     let verdict = match predicted {
         p if p >= 0.9 => "the model describes the outcomes well",
@@ -339,8 +341,11 @@ pub(crate) fn trust_lines(explanation: &Explanation) -> anyhow::Result<Vec<Strin
             rough(trust.noise)
         ),
     ];
-    lines.extend(explanation.comparison_sentences(&explanation.comparison()?));
-    Ok(lines)
+    // What cannot be learned has nothing to say.
+    if let Ok(comparison) = explanation.comparison() {
+        lines.extend(explanation.comparison_sentences(&comparison));
+    }
+    lines
 }
 
 /// Names and values of the parameters that are wanted, with a mark where they differ from others.
@@ -451,7 +456,11 @@ fn write_bars(
         writeln!(out, "  {}", look.soft(&line))?;
     }
     if explanation.rest > 0.0 {
-        let line = format!("{} is what more parameters do together", percent(explanation.rest));
+        let what = match explanation.rest_is_pairs {
+            true => "weaker pairs do",
+            false => "more parameters do together",
+        };
+        let line = format!("{} is what {what}", percent(explanation.rest));
         writeln!(out, "  {}", look.soft(&line))?;
     }
     Ok(())
@@ -488,7 +497,9 @@ fn write_forest(
         explanation.pairs.iter().filter(|pair| pair.frequency.is_some()).collect();
     if learned.is_empty() {
         let line = match explanation.additive {
-            true if explanation.probabilities => "No two parameters for sure.",
+            true if explanation.probabilities => {
+                "No two parameters stand out; weak pairs may be there unseen."
+            }
             true => "No two parameters: each acts on its own.",
             false => "The model is one function of all parameters: it has no structure to show.",
         };

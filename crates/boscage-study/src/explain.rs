@@ -230,7 +230,9 @@ impl Explanation {
         let edges: BTreeMap<(usize, usize), f64> = if probabilities {
             // Always the same stream: the same study has the same explanation.
             let stream = Stream::new(0, 2);
-            edge_probabilities(&model.prior, space.engine(), &data, &stream)?
+            // Whatever the data have done to the numbers, the rest of the explanation can be had.
+            edge_probabilities(&model.prior, space.engine(), &data, &stream)
+                .unwrap_or_default()
                 .into_iter()
                 .filter(|(_, probability)| *probability >= LEAST_PROBABILITY)
                 .map(|(edge, probability)| (edge.into(), probability))
@@ -423,11 +425,15 @@ impl Explanation {
             return Vec::new();
         };
         let mut sentences = vec![format!("Other models would predict: {}.", parts.join(", "))];
-        if self.additive && comparison.whole.is_some_and(|whole| whole > own + BETTER) {
-            let text = "More than two parameters act together: importances are not the whole story, and the method gp-ucb may \
-                        do better.";
+        let forest = comparison.forest.and_then(|(_, predicted)| predicted).unwrap_or(own);
+        let (pairs, whole) = (own.max(forest), comparison.whole.unwrap_or(f64::NEG_INFINITY));
+        let alone = comparison.alone.unwrap_or(f64::NEG_INFINITY);
+        if self.additive && whole > pairs + BETTER && whole >= LEAST_PREDICTED {
+            let text = "One function of all parameters predicts more: they depend on each other in more ways than this model \
+                        knows, and the method gp-ucb may do better.";
             sentences.push(text.to_string());
-        } else if comparison.alone.is_some_and(|alone| alone > own - AS_GOOD && alone > 0.5) {
+        } else if alone > pairs.max(whole) - AS_GOOD && alone > 0.5 && self.joint_pairs().is_empty()
+        {
             sentences.push("As far as can be seen, parameters act independently.".to_string());
         }
         sentences

@@ -93,11 +93,14 @@ impl Dataset {
         Point(self.x.iter().map(|column| column[a]).collect())
     }
 
-    /// So many of the observations, evenly spaced.
+    /// So many of the observations, one from each of as many stretches of equal length, in their order. Which one of a stretch goes
+    /// by the golden section, so that no period of the run is met again and again (every other ask is local, for one).
     pub(crate) fn evenly(&self, count: usize) -> Result<Self> {
         let mut few = Self::empty(self.dimension());
-        for k in 0..count {
-            let a = k * self.len() / count.max(1);
+        for k in 0..count.min(self.len()) {
+            let within = (k as f64 * 0.618_033_988_749_895).fract();
+            let a = ((k as f64 + within) * self.len() as f64 / count as f64) as usize;
+            let a = a.min(self.len() - 1);
             few.push(&self.point(a), self.y[a])?;
         }
         Ok(few)

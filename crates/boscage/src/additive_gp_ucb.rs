@@ -509,7 +509,9 @@ impl AdditiveGpUcb {
         let mut best = self.data.outcomes().to_vec();
         best.sort_unstable_by(|a, b| b.total_cmp(a));
         let noise = self.model.prior.noise_std * self.model.outputs.scale;
-        best.get(best.len() / 4).is_some_and(|quarter| noise > best[0] - quarter)
+        // Equal outcomes are no sign of magnitudes: there the whole space has to be searched.
+        let spread = best.get(best.len() / 4).map_or(0.0, |quarter| best[0] - quarter);
+        best.len() >= 8 && spread > 0.0 && noise > spread
     }
 
     /// The prior of local models, learned from the observations that the model was learned from: a function of these and of the
@@ -814,6 +816,8 @@ mod tests {
         };
         let sum = |x: &[f64]| x.iter().sum::<f64>();
         assert!(!is_blind(0, sum));
+        assert!(!is_blind(3, sum));
+        assert!(!is_blind(40, |_| 1.0));
         assert!(!is_blind(40, sum));
         // From −1 to −10⁹: whatever is learned of the worst, the best quarter is all the same.
         assert!(is_blind(40, |x| -10.0_f64.powf(3.0 * x.iter().sum::<f64>())));

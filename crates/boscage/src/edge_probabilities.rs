@@ -37,7 +37,10 @@ use crate::stream::{Generator, Purpose, Stream};
 const STRENGTHS: [f64; 7] = [0.001, 0.004, 0.016, 0.064, 0.25, 1.0, 4.0];
 /// Variances that all effects together may have of which nothing can be said: they look like noise.
 const BACKGROUNDS: [f64; 8] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8];
-/// What the urn holds before any pair is seen, as a share of all pairs: of each of them so many, and D/2 with an effect.
+/// The least η²: an effect that explains everything could not be taken out again without losing all digits.
+const LEAST_NOISE: f64 = 1e-4;
+/// What the urn holds before any pair is seen: URN·D/2 pairs with an effect and URN·D(D − 1)/2 without, so that a pair has one with
+/// probability 1/D.
 const URN: f64 = 0.5;
 /// Chains, each of which starts without any effect; visits of each pair in each of them, and those that are not counted. Pairs that
 /// the data cannot tell apart take turns, if not in one chain then from chain to chain.
@@ -78,8 +81,9 @@ pub fn edge_probabilities(
     let pairs = promising_pairs(&factors, &background, data.outcomes())?;
     let effects = pairs.iter().map(|&(i, j)| Effect::new(i, j, factors.columns(i, j))).collect();
     let chain = Chain::new(background, effects, data.dimension(), data.outcomes());
-    let runs = (0..CHAINS as u64).into_par_iter().map(|number| {
-        let mut rng = stream.sibling(number).generator(Purpose::Structure);
+    let seeds: [u64; CHAINS] = rng.random();
+    let runs = seeds.into_par_iter().map(|seed| {
+        let mut rng = Stream::new(seed, 0).generator(Purpose::Structure);
         chain.clone().run(SWEEPS, UNCOUNTED, &mut rng)
     });
     let runs = runs.collect::<Result<Vec<_>>>()?;
@@ -175,7 +179,8 @@ impl CentredFactors {
 fn centred_factor(kernel: &Kernel, space: &Space, data: &Dataset, i: usize) -> (Vec<f64>, f64) {
     let n = data.len();
     let nodes: Vec<f64> = match space.levels(i) {
-        Some(levels) if levels <= NODES as u64 => {
+        // Between categories there is nothing.
+        Some(levels) if levels <= NODES as u64 || space.is_categorical(i) => {
             (0..levels).map(|level| kernel.scaled(i, space.coordinate(i, level))).collect()
         }
         _ => (0..NODES).map(|k| kernel.scaled(i, (k as f64 + 0.5) / NODES as f64)).collect(),
@@ -240,7 +245,7 @@ impl Background {
         for b in 0..data.len() {
             alone.column_mut(b).iter_mut().for_each(|value| *value += all_pairs.constant);
         }
-        Self { alone, noise: prior.noise_std * prior.noise_std }
+        Self { alone, noise: (prior.noise_std * prior.noise_std).max(LEAST_NOISE) }
     }
 }
 
@@ -790,6 +795,25 @@ mod tests {
         assert!(of(&alone).iter().all(|(_, probability)| *probability < 0.3));
         // The same data have the same answer.
         assert_eq!(found, of(&planted));
+    }
+
+    /// An effect that explains everything to the last digit can come and go.
+    #[test]
+    fn an_exact_effect_of_booleans_is_no_accident() {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let space = Space::new(names.map(Parameter::boolean).to_vec()).unwrap();
+        for seed in 0..10 {
+            let mut data = Dataset::empty(6);
+            for a in 0..80 {
+                let point = space.sample(&mut Stream::new(seed, a).generator(Purpose::Problem));
+                let y = (2.0 * point.0[0] - 1.0) * (2.0 * point.0[1] - 1.0);
+                data.push(&point, y).unwrap();
+            }
+            let exact = AdditivePrior { noise_std: 1e-3, ..prior(6, 0.5) };
+            let found = edge_probabilities(&exact, &space, &data, &Stream::new(0, 0)).unwrap();
+            assert_eq!(<(usize, usize)>::from(found[0].0), (0, 1));
+            assert!(found[0].1 > 0.99 && found[1].1 < 0.3, "{found:?}");
+        }
     }
 
     #[test]

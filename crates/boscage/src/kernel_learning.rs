@@ -445,10 +445,13 @@ mod tests {
             kernel_learning(&uninformed(&truth), data, &config).unwrap()
         };
         assert_eq!(learned(&data, Some(60)), learned(&data, None));
-        let mut third = Dataset::empty(4);
-        for a in (0..60).step_by(3) {
-            third.push(&data.point(a), data.outcomes()[a]).unwrap();
-        }
+        let third = data.evenly(20).unwrap();
+        assert_eq!(third.len(), 20);
+        // One of every three, in order, and not always the same of the three.
+        let place = |k: usize| (0..60).find(|&a| data.point(a) == third.point(k)).unwrap();
+        let places: Vec<usize> = (0..20).map(place).collect();
+        assert!(places.iter().enumerate().all(|(k, a)| a / 3 == k), "{places:?}");
+        assert!((0..3).all(|rest| places.iter().any(|a| a % 3 == rest)), "{places:?}");
         assert_eq!(learned(&data, Some(20)), learned(&third, None));
         assert_ne!(learned(&data, Some(20)).prior, learned(&data, None).prior);
         let none = KernelLearning { most_observations: Some(0), ..with_budget(20) };

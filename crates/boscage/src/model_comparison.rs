@@ -12,6 +12,7 @@ use crate::edge_probabilities::thinned;
 use crate::error::Result;
 use crate::graph::{Component, Edge, Forest};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
+use crate::outputs::{OutputMap, OutputRule};
 use crate::space::Space;
 use crate::stream::{Purpose, Stream};
 
@@ -45,9 +46,12 @@ pub fn left_out(posterior: &AdditivePosterior) -> Vec<(f64, f64)> {
     posterior.weights().iter().zip(precisions).map(pair).collect()
 }
 
-/// Compares the models. Outcomes are as the model sees them, of variance 1. Of these edges, those that close no cycle with earlier
-/// ones make the forest.
+/// Compares the models. Of these edges, those that close no cycle with earlier ones make the forest.
 pub fn model_comparison(space: &Space, data: &Dataset, edges: &[Edge]) -> Result<ModelComparison> {
+    // The scale that the priors are made for, whatever the outcomes were scaled to before.
+    let outputs = OutputMap::fit(OutputRule::Standardised, data.outcomes());
+    let y = data.outcomes().iter().map(|&y| outputs.apply(y)).collect();
+    let data = &data.with_outcomes(data.len(), y);
     let few = thinned(data, &mut Stream::new(0, 3).generator(Purpose::Structure))?;
     let predicted = |start: &AdditivePrior, config: &KernelLearning| -> Result<Option<f64>> {
         let prior = kernel_learning(start, &few, config)?.prior;
@@ -139,6 +143,17 @@ mod tests {
         let (count, share) = found.forest.unwrap();
         assert_eq!(count, 2);
         assert!(found.whole.unwrap() > share.unwrap() + 0.2, "{found:?}");
+    }
+
+    #[test]
+    fn the_scale_of_the_outcomes_does_not_matter() {
+        let (space, data) = data(40, |x| (x[0] - 0.5) * (x[2] - 0.5) + x[1]);
+        let y = data.outcomes().iter().map(|y| 1e4 + 1e3 * y).collect();
+        let other = data.with_outcomes(40, y);
+        let [one, two] = [&data, &other].map(|data| model_comparison(&space, data, &[]).unwrap());
+        for (one, two) in [(one.alone, two.alone), (one.whole, two.whole)] {
+            assert!((one.unwrap() - two.unwrap()).abs() < 1e-6, "{one:?} {two:?}");
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) fn html(view: &StudyView, explanation: Option<&Explanation>) -> anyho
         explanation.map_or_else(|| (0..view.space.dimension()).collect(), Explanation::strongest);
     if let Some(explanation) = explanation {
         let mut text = figure_html(&figures::importances(view, explanation));
-        text += &trust(explanation)?;
+        text += &trust(explanation);
         sections.push(("importance", "What matters", text));
         if let Some((figure, whole)) = figures::forest(view, explanation) {
             let mut text = figure_html(&figure);
@@ -199,9 +199,9 @@ fn points(view: &StudyView, explanation: Option<&Explanation>) -> Option<String>
     Some(text)
 }
 
-fn trust(explanation: &Explanation) -> anyhow::Result<String> {
-    let lines = trust_lines(explanation)?;
-    Ok(format!("<h3>How far to trust this</h3>\n<p>{}</p>\n", escaped(&lines.join(" "))))
+fn trust(explanation: &Explanation) -> String {
+    let lines = trust_lines(explanation);
+    format!("<h3>How far to trust this</h3>\n<p>{}</p>\n", escaped(&lines.join(" ")))
 }
 
 /// The main effects that are worth a panel.
