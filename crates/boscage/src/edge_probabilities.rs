@@ -10,14 +10,14 @@
 //!
 //! A = c + Σ_i m_i e_i + Σ_{i<j} s_ij ẽ_i ẽ_j + η² + τ,
 //!
-//! where c, m_i and η come from the model that was learned, τ is one of [`BACKGROUNDS`] and s_ij is 0 or one of [`STRENGTHS`]. How common each strength is, is learned too: a pair has one with probability
+//! where c, m_i and η come from the model that was learned, τ is one of `BACKGROUNDS` and s_ij is 0 or one of `STRENGTHS`. How common each strength is, is learned too: a pair has one with probability
 //!
 //! P(s_ij = 0) ∝ b + the number of other pairs without an effect, P(s_ij = s) ∝ (a + the number with one) · (share of s among them),
 //!
 //! which is what the others tell of a pair if nothing but they is known (a Pólya urn).
 //!
 //! Cost: 2·D²n²/2 multiply-adds to find the pairs worth a visit, and 2·r·n² for each visit, where r is the rank of the effect of a
-//! pair at the observations, at most [`MOST_RANK`].
+//! pair at the observations, at most `MOST_RANK`.
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -302,7 +302,7 @@ struct Effect {
     variables: [usize; 2],
     /// φ with Σ φφᵀ = ẽ_i ẽ_j at the observations.
     columns: Vec<Vec<f64>>,
-    /// None, or a place in [`STRENGTHS`].
+    /// None, or a place in `STRENGTHS`.
     strength: Option<usize>,
 }
 
@@ -348,7 +348,7 @@ struct Chain<'a> {
     effects: Vec<Effect>,
     dimension: usize,
     y: &'a [f64],
-    /// A place in [`BACKGROUNDS`].
+    /// A place in `BACKGROUNDS`.
     tau: usize,
     /// A⁻¹, all of it, by rows.
     inverse: Vec<f64>,
