@@ -10,7 +10,8 @@
 //!
 //! A = c + Σ_i m_i e_i + Σ_{i<j} s_ij ẽ_i ẽ_j + η² + τ,
 //!
-//! where c, m_i and η come from the model that was learned, τ is one of `BACKGROUNDS` and s_ij is 0 or one of `STRENGTHS`. How common each strength is, is learned too: a pair has one with probability
+//! where c, m_i and η come from the model that was learned, τ is one of `BACKGROUNDS` and s_ij is 0 or one of `STRENGTHS`. How
+//! common each strength is, is learned too: a pair has one with probability
 //!
 //! P(s_ij = 0) ∝ b + the number of other pairs without an effect, P(s_ij = s) ∝ (a + the number with one) · (share of s among them),
 //!
@@ -47,7 +48,7 @@ const URN: f64 = 0.5;
 const CHAINS: usize = 4;
 const SWEEPS: usize = 8;
 const UNCOUNTED: usize = 4;
-/// More observations than this are thinned out at random.
+/// More observations than this are thinned out.
 const MOST_OBSERVATIONS: usize = 300;
 /// More variables than this are left out, those of the smallest weights first.
 const MOST_VARIABLES: usize = 200;
@@ -60,7 +61,7 @@ const MISSING: f64 = 0.01;
 /// Nodes of the average over the range of a variable.
 const NODES: usize = 32;
 
-/// The pairs that may interact, each with the probability that it does, most likely first; other pairs are as good as ruled out.
+/// The most promising pairs, each with the probability that it interacts, most likely first; of other pairs nothing is known.
 /// Outcomes are as the model sees them. Without a part of all pairs in the prior there is nothing to say, and the list is empty.
 pub fn edge_probabilities(
     prior: &AdditivePrior,
@@ -71,8 +72,7 @@ pub fn edge_probabilities(
     prior.validate()?;
     check_data(&prior.kernel, data)?;
     let Some(all_pairs) = &prior.all_pairs else { return Ok(Vec::new()) };
-    let mut rng = stream.generator(Purpose::Structure);
-    let data = thinned(data, &mut rng)?;
+    let data = data.evenly(data.len().min(MOST_OBSERVATIONS))?;
     if data.len() < 3 {
         return Ok(Vec::new());
     }
@@ -81,7 +81,7 @@ pub fn edge_probabilities(
     let pairs = promising_pairs(&factors, &background, data.outcomes())?;
     let effects = pairs.iter().map(|&(i, j)| Effect::new(i, j, factors.columns(i, j))).collect();
     let chain = Chain::new(background, effects, data.dimension(), data.outcomes());
-    let seeds: [u64; CHAINS] = rng.random();
+    let seeds: [u64; CHAINS] = stream.generator(Purpose::Structure).random();
     let runs = seeds.into_par_iter().map(|seed| {
         let mut rng = Stream::new(seed, 0).generator(Purpose::Structure);
         chain.clone().run(SWEEPS, UNCOUNTED, &mut rng)
@@ -94,21 +94,6 @@ pub fn edge_probabilities(
     }
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     Ok(found)
-}
-
-/// At most [`MOST_OBSERVATIONS`] of the observations, in their order.
-pub(crate) fn thinned(data: &Dataset, rng: &mut Generator) -> Result<Dataset> {
-    let mut chosen: Vec<usize> = (0..data.len()).collect();
-    if data.len() > MOST_OBSERVATIONS {
-        chosen.shuffle(rng);
-        chosen.truncate(MOST_OBSERVATIONS);
-        chosen.sort_unstable();
-    }
-    let mut kept = Dataset::empty(data.dimension());
-    for a in chosen {
-        kept.push(&data.point(a), data.outcomes()[a])?;
-    }
-    Ok(kept)
 }
 
 /// ẽ_i between all observations, for the variables that may be in a pair.
@@ -341,8 +326,8 @@ impl Lever {
     }
 }
 
-#[derive(Clone)]
 /// The state of the sampler: τ, s_ij of every pair that is visited, and A⁻¹ with them.
+#[derive(Clone)]
 struct Chain<'a> {
     background: Background,
     effects: Vec<Effect>,

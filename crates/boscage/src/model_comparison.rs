@@ -8,13 +8,14 @@
 
 use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset};
 use crate::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
-use crate::edge_probabilities::thinned;
 use crate::error::Result;
 use crate::graph::{Component, Edge, Forest};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
 use crate::outputs::{OutputMap, OutputRule};
 use crate::space::Space;
-use crate::stream::{Purpose, Stream};
+
+/// Parameters are learned from at most so many observations.
+const MOST_OBSERVATIONS: usize = 300;
 
 /// The share of the variance of the outcomes that each model predicts, each outcome from all others; see [`predicted_share`].
 #[derive(Debug, Clone, PartialEq)]
@@ -52,9 +53,10 @@ pub fn model_comparison(space: &Space, data: &Dataset, edges: &[Edge]) -> Result
     let outputs = OutputMap::fit(OutputRule::Standardised, data.outcomes());
     let y = data.outcomes().iter().map(|&y| outputs.apply(y)).collect();
     let data = &data.with_outcomes(data.len(), y);
-    let few = thinned(data, &mut Stream::new(0, 3).generator(Purpose::Structure))?;
     let predicted = |start: &AdditivePrior, config: &KernelLearning| -> Result<Option<f64>> {
-        let prior = kernel_learning(start, &few, config)?.prior;
+        let most_observations = Some(MOST_OBSERVATIONS);
+        let config = KernelLearning { most_observations, ..config.clone() };
+        let prior = kernel_learning(start, data, &config)?.prior;
         Ok(predicted_share(&prior.condition(data)?, data.outcomes()))
     };
     let pairs = AdditiveGpUcb::new(space.clone(), AdditiveGpUcbSettings::boscage())?;
@@ -82,6 +84,7 @@ pub fn model_comparison(space: &Space, data: &Dataset, edges: &[Edge]) -> Result
 mod tests {
     use super::*;
     use crate::space::Point;
+    use crate::stream::{Purpose, Stream};
 
     fn data(n: u64, outcome: impl Fn(&[f64]) -> f64) -> (Space, Dataset) {
         let space = Space::unit_cube(4).unwrap();
