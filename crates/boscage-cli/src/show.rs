@@ -717,36 +717,36 @@ mod tests {
           parameters  8
           trials      60: 55 complete, 5 failed
 
-        Best outcome: 20.0145, trial 49
-          It gave 20.0145; the model expects 20.105 ± 0.023 there.
-          cache     93            rate      0.00135366    compress  true          share     0.4
-          threads   9             mode      fast          level     low           idle      0.182258
+        Best outcome: 20.0129, trial 12
+          It gave 20.0129; the model expects 20.099 ± 0.029 there.
+          cache     85            rate      0.00133914    compress  true          share     0.5
+          threads   9             mode      fast          level     low           idle      0.2
 
-        Recommended point: trial 45
-          Of all points tried the model expects most of this one: 20.101 ± 0.024. It gave 20.0893.
-          cache     87 *            mode      fast            share     0.4
-          threads   9               compress  true            idle      0.15 *
-          rate      0.00126946 *    level     low
+        Recommended point: trial 48
+          Of all points tried the model expects most of this one: 20.085 ± 0.046. It gave 20.1413.
+          cache     14 *             mode      fast             share     0.6 *
+          threads   5 *              compress  true             idle      0.14005 *
+          rate      0.000652612 *    level     middle *
           * not as in the best trial
 
         What matters
           4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
-          cache × threads  ████████████████████████████████████████    36 %  (26 % to 42 %)
-          mode             ██████████████████████▉                     21 %  (16 % to 26 %)
-          cache            ████████████████▋                           15 %  (8.4 % to 18 %)
-          rate             ███████████████▎                            14 %  (11 % to 17 %)
-          threads          ███████████▍                                10 %  (8.0 % to 17 %)
-          compress         ████▏                                      3.7 %  (2.3 % to 5.6 %)
-          30 effects with 0.5 % in sum left out
+          cache × threads  ████████████████████████████████████████    43 %  (36 % to 46 %)
+          mode             ███████████████████▋                        21 %  (18 % to 25 %)
+          cache            ██████████▊                                 12 %  (7.9 % to 13 %)
+          rate             ██████████▌                                 11 %  (9.1 % to 14 %)
+          threads          ███████▉                                   8.6 %  (7.0 % to 14 %)
+          compress         ███▏                                       3.4 %  (2.2 % to 5.0 %)
+          30 effects with 0.4 % in sum left out
 
         What acts together
           cache
-          └─ threads  interaction 36 %, in 100 % of samples
+          └─ threads  interaction 43 %, in 100 % of samples
 
         How far to trust this
           Each of 55 outcomes predicted from the others: 97 % of the variance; the model describes the outcomes well.
-          Typical error of such a prediction: 0.262; 96 % lie within two standard deviations (95 % should). Learned noise: 0.0676.
-          Other models would predict: single parameters 60 %, these and 1 likely pair 99 %, one function of all parameters 94 %.
+          Typical error of such a prediction: 0.279; 98 % lie within two standard deviations (95 % should). Learned noise: 0.0633.
+          Other models would predict: single parameters 47 %, these and 1 likely pair 98 %, one function of all parameters 94 %.
 
         What failed
           trial 5: the program ended with exit code 3
@@ -756,14 +756,14 @@ mod tests {
           trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
-        Best outcome: 20.0145 (trial 49)
-          cache     93            rate      0.00135366    compress  true          share     0.4
-          threads   9             mode      fast          level     low           idle      0.182258
-        Recommended: trial 45. Of all points tried the model expects most of this one: 20.101 ± 0.024. It gave 20.0893.
+        Best outcome: 20.0129 (trial 12)
+          cache     85            rate      0.00133914    compress  true          share     0.5
+          threads   9             mode      fast          level     low           idle      0.2
+        Recommended: trial 48. Of all points tried the model expects most of this one: 20.085 ± 0.046. It gave 20.1413.
         4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
         Learned to act together:
           cache
-          └─ threads  interaction 36 %, in 100 % of samples
+          └─ threads  interaction 43 %, in 100 % of samples
         "#);
     }
 

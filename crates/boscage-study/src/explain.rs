@@ -22,6 +22,10 @@ use crate::view::StudyView;
 /// Places at which a main effect is shown, and those of each parameter of a pair.
 const SHOWN: usize = 41;
 const SHOWN_PAIR: usize = 21;
+/// The least share of an interaction that may have a probability: the smallest effect that the sampler looks for.
+const LEAST_EFFECT: f64 = 0.001;
+/// What is left unexplained by another model, as a share of what this one leaves, if it is clearly better.
+const HALF_AS_MUCH: f64 = 0.5;
 /// Pairs less likely than this are no edges.
 const LEAST_PROBABILITY: f64 = 0.05;
 /// A model is better than another if it predicts so much more of the variance, and as good if the difference is less than that.
@@ -248,7 +252,11 @@ impl Explanation {
             first,
             second,
             share,
-            frequency: edges.get(&(first, second)).copied(),
+            // An effect that must be smaller than the least that the sampler looks for is not what it has found.
+            frequency: edges
+                .get(&(first, second))
+                .copied()
+                .filter(|_| !probabilities || share.high >= LEAST_EFFECT),
         });
         let mut pairs: Vec<PairImportance> = pairs.collect();
         pairs.sort_by(|a, b| {
@@ -431,6 +439,13 @@ impl Explanation {
         if self.additive && whole > pairs + BETTER && whole >= LEAST_PREDICTED {
             let text = "One function of all parameters predicts more: they depend on each other in more ways than this model \
                         knows, and the method gp-ucb may do better.";
+            sentences.push(text.to_string());
+        } else if self.probabilities
+            && forest >= LEAST_PREDICTED
+            && 1.0 - forest < HALF_AS_MUCH * (1.0 - own)
+        {
+            let text = "The likely pairs alone leave less than half as much unexplained as all pairs do: the method tree, which \
+                        looks for such pairs, may do better from here.";
             sentences.push(text.to_string());
         } else if alone > pairs.max(whole) - AS_GOOD && alone > 0.5 && self.joint_pairs().is_empty()
         {

@@ -9,6 +9,7 @@
 
 use boscage::additive_gp::{AdditivePosterior, Dataset};
 use boscage::additive_gp_ucb::AdditiveGpUcbSettings;
+use boscage::model_comparison::ModelComparison;
 use boscage::{Method, Model, Stream, Value};
 use boscage_study::explain::{Explanation, Share};
 use boscage_study::{Goal, Kind, State, StudyParameter, StudySpace, StudyView, Trial, Values};
@@ -533,6 +534,10 @@ fn pairs_that_interact_are_likely_and_others_are_not() {
     assert_eq!(sentences.len(), 1, "{sentences:?}");
     assert!(sentences[0].starts_with("Other models would predict: single parameters "));
     assert!(sentences[0].contains(", these and 1 likely pair "), "{sentences:?}");
+    // Where likely pairs leave much less unexplained, it is said what could be done.
+    let clearly = ModelComparison { forest: Some((1, Some(1.0 - 1e-12))), ..comparison };
+    let sentences = explanation.comparison_sentences(&clearly);
+    assert!(sentences[1].contains("the method tree"), "{sentences:?}");
 }
 
 #[test]

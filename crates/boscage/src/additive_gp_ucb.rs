@@ -124,7 +124,14 @@ pub struct AdditiveGpUcbSettings {
     pub centre: bool,
     /// Asks that stay near the best point; none searches the whole space always.
     pub local: Option<LocalSearch>,
+    /// The least σ of a point that is asked for, in multiples of η. Where the maximum of the joint bound has less, an outcome would
+    /// say next to nothing: a local ask then searches the whole space instead, and κ is doubled there, up to four times. 0 asks for
+    /// the maximum whatever its σ.
+    pub news: f64,
 }
+
+/// How often κ is doubled at most, where the maximum of the bound is no news.
+const DOUBLINGS: usize = 4;
 
 impl AdditiveGpUcbSettings {
     /// Refuses settings that make no sense, naming the setting.
@@ -164,6 +171,18 @@ impl AdditiveGpUcbSettings {
                 value: self.lengthscale_growth.to_string(),
                 reason: "it must be between 0 and 1",
             }),
+            _ if !(self.news >= 0.0 && self.news.is_finite()) => Err(Error::InvalidSetting {
+                setting: "news",
+                value: self.news.to_string(),
+                reason: "it must be finite and not negative",
+            }),
+            _ if self.news > 0.0 && self.acquisition == Acquisition::Additive => {
+                Err(Error::InvalidSetting {
+                    setting: "news",
+                    value: self.news.to_string(),
+                    reason: "the additive bound has no κ to double; choose joint, or leave it at 0",
+                })
+            }
             _ if self.structure == Structure::Pairs
                 && self.acquisition == Acquisition::Additive =>
             {
@@ -300,7 +319,7 @@ impl AdditiveGpUcb {
                 let noise_std = settings.noise_std;
                 let all_pairs = (settings.structure == Structure::Pairs).then(|| {
                     let prior = settings.kernel_learning.prior.as_ref();
-                    let weight = prior.map_or(0.2 * share, |prior| prior.pair_weights.median);
+                    let weight = prior.map_or(share, |prior| prior.pair_weights.median);
                     AllPairs { weights: vec![weight; dimension], constant: 1.0 }
                 });
                 AdditivePrior { components, kernel, noise_std, all_pairs }
@@ -555,45 +574,85 @@ impl AdditiveGpUcb {
         if self.learning_is_due() {
             self.learn(stream)?;
         }
-        let t = self.data.len() + pending.len() + 1;
-        let mut acquisition = self.settings.acquisition;
-        let mut region = everywhere(&self.space);
+        let known = self.data.len() + pending.len();
+        if let Some(local) = self.settings.local
+            && local.is_due(known, self.is_blind())
+        {
+            let (posterior, region) = self.local_posterior(&local, pending)?;
+            self.observe(Phase::Acquisition);
+            let mut rng = stream.generator(Purpose::Zoom);
+            let maximum =
+                maximize_joint_ucb(&posterior, &self.space, &region, local.kappa, &mut rng)?;
+            self.evaluations += maximum.evaluations;
+            if self.is_news(&posterior, &maximum.point)? {
+                return self.answer(maximum, &posterior, local.kappa, pending, stream);
+            }
+        }
+        self.observe(Phase::Conditioning);
+        self.posterior()?;
+        let Some(posterior) = self.posterior.take() else {
+            return Err(Error::NotPositiveDefinite { pivot: 0 });
+        };
+        let point = self.search_everywhere(&posterior, pending, stream);
+        self.posterior = Some(posterior);
+        point
+    }
+
+    /// Alg. 1, lines 5 and 6: a point of the whole space.
+    fn search_everywhere(
+        &mut self,
+        posterior: &AdditivePosterior,
+        pending: &[Point],
+        stream: &Stream,
+    ) -> Result<Point> {
         let with_pending;
-        let posterior =
-            match self.settings.local.filter(|local| local.is_due(t - 1, self.is_blind())) {
-                Some(local) => {
-                    (with_pending, region) = self.local_posterior(&local, pending)?;
-                    acquisition = Acquisition::Joint(local.kappa);
-                    &with_pending
-                }
-                None => {
-                    self.observe(Phase::Conditioning);
-                    self.posterior()?;
-                    match &self.posterior {
-                        Some(posterior) if pending.is_empty() && self.failed.is_empty() => {
-                            posterior
-                        }
-                        Some(posterior) => {
-                            with_pending =
-                                posterior.with_failed(&self.failed)?.with_pending(pending)?;
-                            &with_pending
-                        }
-                        None => return Err(Error::NotPositiveDefinite { pivot: 0 }),
-                    }
-                }
-            };
+        let posterior = if pending.is_empty() && self.failed.is_empty() {
+            posterior
+        } else {
+            with_pending = posterior.with_failed(&self.failed)?.with_pending(pending)?;
+            &with_pending
+        };
         self.observe(Phase::Acquisition);
-        let maximum = self.maximize_acquisition(posterior, acquisition, &region, t, stream)?;
+        let t = self.data.len() + pending.len() + 1;
+        let mut kappa = match self.settings.acquisition {
+            Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
+            Acquisition::Joint(kappa) => kappa,
+        };
+        let mut maximum = self.maximize_acquisition(posterior, kappa, t, stream)?;
+        self.evaluations += maximum.evaluations;
+        for _ in 0..DOUBLINGS {
+            if self.is_news(posterior, &maximum.point)? {
+                break;
+            }
+            kappa *= 2.0;
+            maximum = self.maximize_acquisition(posterior, kappa, t, stream)?;
+            self.evaluations += maximum.evaluations;
+        }
+        self.answer(maximum, posterior, kappa, pending, stream)
+    }
+
+    /// Whether an outcome at this point would say something: σ against η, what is not known yet against what will not be known
+    /// after it either.
+    fn is_news(&self, posterior: &AdditivePosterior, point: &Point) -> Result<bool> {
+        let least = self.settings.news * posterior.prior().noise_std;
+        Ok(least == 0.0 || posterior.joint(point)?.variance.sqrt() >= least)
+    }
+
+    /// The point to ask for: the maximum, or one near it if that is known and none may come twice.
+    fn answer(
+        &self,
+        maximum: Maximum,
+        posterior: &AdditivePosterior,
+        kappa: f64,
+        pending: &[Point],
+        stream: &Stream,
+    ) -> Result<Point> {
         if !maximum.value.is_finite() {
             // The numbers have overflowed, and the point is only the first of the grid.
             return Err(Error::NotPositiveDefinite { pivot: 0 });
         }
         let mut point = maximum.point;
         if self.settings.repeats == RepeatRule::Avoid {
-            let kappa = match acquisition {
-                Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
-                Acquisition::Joint(kappa) => kappa,
-            };
             let score = |points: &[Point]| {
                 let joint = posterior.joint_many(points)?;
                 Ok(joint.iter().map(|n| n.mean + kappa * n.variance.sqrt()).collect())
@@ -602,41 +661,29 @@ impl AdditiveGpUcb {
             let mut rng = stream.generator(Purpose::Repeat);
             point = seen.replace(point, &self.space, score, &mut rng)?;
         }
-        self.evaluations += maximum.evaluations;
         self.space.check(&point)?;
         Ok(point)
     }
 
+    /// Alg. 1, line 5, in the whole space; κ is that of the joint bound.
     fn maximize_acquisition(
         &self,
         posterior: &AdditivePosterior,
-        acquisition: Acquisition,
-        region: &Region,
+        kappa: f64,
         t: usize,
         stream: &Stream,
     ) -> Result<Maximum> {
         let (space, settings) = (&self.space, &self.settings);
         let mut rng = stream.generator(Purpose::Zoom);
-        match acquisition {
-            Acquisition::Joint(kappa) => {
-                maximize_joint_ucb(posterior, space, region, kappa, &mut rng)
+        if settings.acquisition != Acquisition::Additive {
+            return maximize_joint_ucb(posterior, space, &everywhere(space), kappa, &mut rng);
+        }
+        let ucb = Ucb { posterior, beta: beta(t) };
+        match settings.max_evaluations {
+            Some(cap) if space.size().is_some() => {
+                msg_passing_capped(&ucb, space, cap, settings.structure.max_table(), &mut rng)
             }
-            Acquisition::JointSchedule => {
-                maximize_joint_ucb(posterior, space, region, beta(t).sqrt(), &mut rng)
-            }
-            Acquisition::Additive => {
-                let ucb = Ucb { posterior, beta: beta(t) };
-                match settings.max_evaluations {
-                    Some(cap) if space.size().is_some() => msg_passing_capped(
-                        &ucb,
-                        space,
-                        cap,
-                        settings.structure.max_table(),
-                        &mut rng,
-                    ),
-                    _ => msg_passing_continuous(&ucb, space, settings.zoom, &mut rng),
-                }
-            }
+            _ => msg_passing_continuous(&ucb, space, settings.zoom, &mut rng),
         }
     }
 
@@ -790,6 +837,56 @@ mod tests {
         // With sixteen observations every ask is due, and of asks in turn the global one.
         assert!(asked_with(1));
         assert!(!asked_with(2));
+    }
+
+    #[test]
+    fn asks_that_would_say_nothing_give_way_to_others() {
+        let space = Space::unit_cube(2).unwrap();
+        // Where the next ask is after many noisy outcomes at the top of a hill: its σ over η, and whether it is in the box.
+        let asked_with = |news: f64, local: Option<LocalSearch>| {
+            let settings =
+                AdditiveGpUcbSettings { news, local, ..AdditiveGpUcbSettings::boscage() };
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            for trial in 0..90 {
+                let mut rng = Stream::new(9, trial).generator(Purpose::Problem);
+                let mut point = space.sample(&mut rng);
+                if trial >= 60 {
+                    let near = |(x, top): (&f64, f64)| top + 0.02 * (x - 0.5);
+                    point = Point(point.0.iter().zip([0.3, 0.6]).map(near).collect());
+                }
+                let noise = 0.1 * (space.sample(&mut rng).0[0] - 0.5);
+                let outcome = noise - (point.0[0] - 0.3).powi(2) - (point.0[1] - 0.6).powi(2);
+                optimizer.tell(point, outcome).unwrap();
+            }
+            let point = optimizer.ask(&[], &Stream::new(9, 90)).unwrap();
+            let region =
+                LocalSearch::default().neighbourhood(&space, optimizer.data(), 10).unwrap().region;
+            let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
+            let is_near = point.0.iter().zip(&region).all(inside);
+            let posterior = optimizer.posterior().unwrap();
+            let std = posterior.joint(&point).unwrap().variance.sqrt();
+            (std / posterior.prior().noise_std, is_near)
+        };
+        let always = Some(LocalSearch { every: 1, ..LocalSearch::default() });
+        let [anywhere, near] = [None, always].map(|local| asked_with(0.0, local));
+        assert!(anywhere.0 < 0.5 && near.0 < 0.5 && near.1, "{anywhere:?} {near:?}");
+        let [anywhere, near] = [None, always].map(|local| asked_with(1.0, local));
+        assert!(anywhere.0 >= 1.0, "{anywhere:?}");
+        // What is not worth a local ask is asked as if there were none.
+        assert_eq!(near, anywhere);
+        assert!(!near.1);
+        // More than any point has: the search ends all the same.
+        assert!(asked_with(1e6, None).0 < 1e6);
+    }
+
+    #[test]
+    fn news_is_refused_where_there_is_no_weight_to_double_and_where_it_is_no_number() {
+        let additive = AdditiveGpUcbSettings { news: 1.0, ..AdditiveGpUcbSettings::paper() };
+        assert!(additive.validate().unwrap_err().to_string().contains("choose joint"));
+        for news in [-1.0, f64::NAN, f64::INFINITY] {
+            let settings = AdditiveGpUcbSettings { news, ..AdditiveGpUcbSettings::boscage() };
+            assert!(settings.validate().unwrap_err().to_string().contains("news"));
+        }
     }
 
     /// The default method after these many random points, with outcomes by the place of each.

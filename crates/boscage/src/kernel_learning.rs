@@ -62,7 +62,8 @@ pub struct KernelPrior {
 
 impl KernelPrior {
     fn default_pair_weights() -> PooledPrior {
-        PooledPrior { median: 0.2, common_log_std: 0.7, log_std: 1.0 }
+        // With 1/D the variance of all pairs together is ½ (D · 1/D)²: a half.
+        PooledPrior { median: 1.0, common_log_std: 0.7, log_std: 1.0 }
     }
 }
 

@@ -1,8 +1,9 @@
 //! The default method.
 //!
 //! Not in the paper, but made of its parts and of what measurements say about them (`docs/methods.md`): an additive GP of all
-//! variables and all pairs, whose parameters are really trained and drawn to common values; the joint upper confidence bound;
-//! and every other ask a local one. Each part can be switched off or changed in the settings.
+//! variables and all pairs, whose parameters are really trained and drawn to common values; the joint upper confidence bound,
+//! with more weight on the uncertainty where its maximum would say nothing new; and every other ask a local one. Each part can be
+//! switched off or changed in the settings.
 //!
 //! Cost of an ask with n observations: about a hundred joint gradients, n² + D·n each, and 64·n²/2 for the starts; a learning step
 //! adds up to 120 gradients of ρ, n³/2 + 2·D·n² each.
@@ -27,7 +28,8 @@ impl AdditiveGpUcbSettings {
                     lengthscales: PooledPrior { median: 0.5, common_log_std: 0.6, log_std: 0.5 },
                     scales: PooledPrior { median: 0.5, common_log_std: 1.0, log_std: 1.0 },
                     noise_std: PooledPrior { median: 0.08, common_log_std: 0.5, log_std: 0.1 },
-                    pair_weights: PooledPrior { median: 0.2, common_log_std: 0.7, log_std: 1.0 },
+                    // Half of the variance to single variables, ½ (D · 1/D)² to all pairs: no opinion which of them it is.
+                    pair_weights: PooledPrior { median: 1.0, common_log_std: 0.7, log_std: 1.0 },
                 }),
                 most_observations: Some(400),
             },
@@ -38,6 +40,7 @@ impl AdditiveGpUcbSettings {
             acquisition: Acquisition::Joint(2.0),
             centre: true,
             local: Some(LocalSearch::default()),
+            news: 1.0,
             ..Self::default()
         }
     }

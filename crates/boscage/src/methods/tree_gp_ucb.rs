@@ -40,6 +40,7 @@ impl Default for AdditiveGpUcbSettings {
             repeats: RepeatRule::Avoid,
             centre: false,
             local: None,
+            news: 0.0,
         }
     }
 }
@@ -67,6 +68,7 @@ impl AdditiveGpUcbSettings {
             repeats: RepeatRule::Allow,
             centre: false,
             local: None,
+            news: 0.0,
         }
     }
 }
