@@ -124,14 +124,17 @@ pub struct AdditiveGpUcbSettings {
     pub centre: bool,
     /// Asks that stay near the best point; none searches the whole space always.
     pub local: Option<LocalSearch>,
-    /// The least σ of a point that is asked for, in multiples of η. Where the maximum of the joint bound has less, an outcome would
-    /// say next to nothing: a local ask then searches the whole space instead, and κ is doubled there, up to four times. 0 asks for
-    /// the maximum whatever its σ.
+    /// The least σ of a point that is asked for, in multiples of η, though never more than 0.1 in units of what the model sees.
+    /// Where the maximum of the joint bound has less, an outcome would say next to nothing: a local ask then searches the whole
+    /// space instead, and κ is doubled there, up to four times. 0 asks for the maximum whatever its σ.
     pub news: f64,
 }
 
 /// How often κ is doubled at most, where the maximum of the bound is no news.
 const DOUBLINGS: usize = 4;
+/// What is news however large η is, in units of what the model sees: a model that takes nearly everything for noise cannot tell what
+/// is known.
+const ALWAYS_NEWS: f64 = 0.1;
 
 impl AdditiveGpUcbSettings {
     /// Refuses settings that make no sense, naming the setting.
@@ -634,7 +637,7 @@ impl AdditiveGpUcb {
     /// Whether an outcome at this point would say something: σ against η, what is not known yet against what will not be known
     /// after it either.
     fn is_news(&self, posterior: &AdditivePosterior, point: &Point) -> Result<bool> {
-        let least = self.settings.news * posterior.prior().noise_std;
+        let least = (self.settings.news * posterior.prior().noise_std).min(ALWAYS_NEWS);
         Ok(least == 0.0 || posterior.joint(point)?.variance.sqrt() >= least)
     }
 
