@@ -21,7 +21,7 @@ use crate::all_pairs::AllPairs;
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Graph};
-use crate::joint_ucb::{Region, everywhere, maximize_joint_ucb};
+use crate::joint_ucb::{everywhere, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
 use crate::local_search::LocalSearch;
