@@ -875,8 +875,29 @@ mod tests {
         assert!(anywhere.0 < 0.5 && near.1, "{anywhere:?} {near:?}");
         let anywhere = asked_with(1.0, None);
         assert!(anywhere.0 >= 1.0, "{anywhere:?}");
-        // More than any point has: the search ends all the same.
-        assert!(asked_with(1e6, None).0 < 1e6);
+    }
+
+    #[test]
+    fn a_model_that_takes_everything_for_noise_does_not_say_what_is_known() {
+        let mut optimizer = told(40, KernelStart::InitialEarly, |x| x.iter().sum());
+        let data = optimizer.data().clone();
+        let point = Point(vec![0.5; 3]);
+        // σ at the centre by the noise that the model believes in, and whether it is news.
+        let mut with_noise = |noise_std: f64, news: f64| {
+            optimizer.settings.news = news;
+            let prior = AdditivePrior { noise_std, ..optimizer.initial.clone() };
+            let posterior = prior.condition(&data).unwrap();
+            let std = posterior.joint(&point).unwrap().variance.sqrt();
+            (std, optimizer.is_news(&posterior, &point).unwrap())
+        };
+        // Less than the noise, but more than a tenth.
+        let (std, is_news) = with_noise(1.0, 1.0);
+        assert!(std > 0.1 && std < 1.0 && is_news, "{std} {is_news}");
+        // More than the noise; less than so many times the noise, and than a tenth.
+        let (std, is_news) = with_noise(1e-3, 1.0);
+        assert!(std > 1e-3 && std < 0.1 && is_news, "{std} {is_news}");
+        assert!(!with_noise(1e-3, 0.1 / 1e-3).1);
+        assert!(with_noise(1e-3, 0.0).1);
     }
 
     #[test]
