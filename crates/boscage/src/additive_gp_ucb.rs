@@ -21,6 +21,7 @@ use crate::all_pairs::AllPairs;
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Graph};
+use crate::guard::{Guard, Rival, Verdict};
 use crate::joint_ucb::{everywhere, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
@@ -124,10 +125,12 @@ pub struct AdditiveGpUcbSettings {
     pub centre: bool,
     /// Asks that stay near the best point; none searches the whole space always.
     pub local: Option<LocalSearch>,
-    /// The least σ of a point that is asked for, in multiples of η, though never more than 0.1 in units of what the model sees.
-    /// Where the maximum of the joint bound has less, an outcome would say next to nothing: a local ask then searches the whole
-    /// space instead, and κ is doubled there, up to four times. 0 asks for the maximum whatever its σ.
+    /// The least σ of a point of the whole space that is asked for, in multiples of η, though never more than 0.1 in units of what
+    /// the model sees. Where the maximum of the joint bound has less, an outcome would say next to nothing, and κ is doubled, up to
+    /// four times. 0 asks for the maximum whatever its σ.
     pub news: f64,
+    /// Other models, which search the whole space where they explain the outcomes better; none for no others.
+    pub guard: Option<Guard>,
 }
 
 /// How often κ is doubled at most, where the maximum of the bound is no news.
@@ -144,6 +147,9 @@ impl AdditiveGpUcbSettings {
         self.zoom.validate()?;
         if let Some(local) = &self.local {
             local.validate()?;
+        }
+        if let Some(guard) = &self.guard {
+            guard.validate()?;
         }
         let positive = [
             ("lengthscale", self.lengthscale),
@@ -184,6 +190,16 @@ impl AdditiveGpUcbSettings {
                     setting: "news",
                     value: self.news.to_string(),
                     reason: "the additive bound has no κ to double; choose joint, or leave it at 0",
+                })
+            }
+            _ if self.guard.is_some()
+                && (self.acquisition == Acquisition::Additive
+                    || matches!(self.structure, Structure::Given(_))) =>
+            {
+                Err(Error::InvalidSetting {
+                    setting: "guard",
+                    value: "some".to_string(),
+                    reason: "it needs a learned structure and the joint bound; leave it out",
                 })
             }
             _ if self.structure == Structure::Pairs
@@ -277,6 +293,8 @@ pub struct AdditiveGpUcb {
     posterior: Option<AdditivePosterior>,
     /// The prior of local models, in units of their box, and the number of observations it was learned from: those of `model`.
     local_prior: Option<(usize, AdditivePrior)>,
+    /// The rival that searches the whole space, if one does, conditioned like `posterior`.
+    rival_posterior: Option<AdditivePosterior>,
     evaluations: usize,
     fallbacks: usize,
     refused: usize,
@@ -335,6 +353,7 @@ impl AdditiveGpUcb {
             observations: 0,
             log_likelihood: 0.0,
             edge_frequencies: Vec::new(),
+            verdict: None,
         };
         Ok(Self {
             data: Dataset::empty(dimension),
@@ -346,6 +365,7 @@ impl AdditiveGpUcb {
             model,
             posterior: None,
             local_prior: None,
+            rival_posterior: None,
             evaluations: 0,
             fallbacks: 0,
             refused: 0,
@@ -470,6 +490,14 @@ impl AdditiveGpUcb {
             }
         };
         let posterior = prior.condition(&data)?;
+        let verdict = self.settings.guard.map(|guard| {
+            let last = self.model.verdict.clone().unwrap_or_default();
+            let learning = &self.settings.kernel_learning;
+            guard
+                .compare(&last, &self.space, &data, &prior, learning, stream)
+                // A rival that cannot be computed is not better.
+                .unwrap_or(Verdict { rival: None, ..last })
+        });
         self.model = Model {
             graph,
             prior,
@@ -477,8 +505,10 @@ impl AdditiveGpUcb {
             observations: n,
             log_likelihood: finite_or_lowest(posterior.log_likelihood()),
             edge_frequencies,
+            verdict,
         };
         self.posterior = Some(posterior);
+        self.rival_posterior = None;
         Ok(())
     }
 
@@ -544,10 +574,12 @@ impl AdditiveGpUcb {
             self.observe(Phase::KernelLearning);
             let data = self.data.with_outcomes(learned, self.data.outcomes()[..learned].to_vec());
             let near = local.neighbourhood(&self.space, &data, self.settings.initial_points)?;
-            let start = AdditivePrior {
-                components: self.model.prior.components.clone(),
-                ..self.initial.clone()
+            // What interacts in the whole space does so near the best point.
+            let components = match self.rival() {
+                Some(Rival::Pairs(prior)) => prior.components.clone(),
+                _ => self.model.prior.components.clone(),
             };
+            let start = AdditivePrior { components, ..self.initial.clone() };
             let config = &self.settings.kernel_learning;
             let found = kernel_learning(&start, &near.scaled_data()?, config)?;
             self.local_prior = Some((learned, found.prior));
@@ -587,24 +619,60 @@ impl AdditiveGpUcb {
             let maximum =
                 maximize_joint_ucb(&posterior, &self.space, &region, local.kappa, &mut rng)?;
             self.evaluations += maximum.evaluations;
-            if self.is_news(&posterior, &maximum.point)? {
-                return self.answer(maximum, &posterior, local.kappa, pending, stream);
-            }
+            return self.answer(maximum, &posterior, local.kappa, pending, stream);
         }
+        let t = known + 1;
+        let kappa = match self.settings.acquisition {
+            Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
+            Acquisition::Joint(kappa) => kappa,
+        };
         self.observe(Phase::Conditioning);
+        if let Some(guard) = self.settings.guard
+            && let Some(rival) = self.take_rival()?
+        {
+            let kappa = match (self.rival(), guard.plain) {
+                (Some(Rival::Plain(_)), Some(plain)) => plain,
+                _ => kappa,
+            };
+            let point = self.search_everywhere(&rival, kappa, pending, stream);
+            self.rival_posterior = Some(rival);
+            return point;
+        }
         self.posterior()?;
         let Some(posterior) = self.posterior.take() else {
             return Err(Error::NotPositiveDefinite { pivot: 0 });
         };
-        let point = self.search_everywhere(&posterior, pending, stream);
+        let point = self.search_everywhere(&posterior, kappa, pending, stream);
         self.posterior = Some(posterior);
         point
+    }
+
+    /// The model that searches the whole space instead, if there is one.
+    fn rival(&self) -> Option<&Rival> {
+        self.model.verdict.as_ref().and_then(|verdict| verdict.rival.as_ref())
+    }
+
+    /// Its posterior given all observations; to be put back.
+    fn take_rival(&mut self) -> Result<Option<AdditivePosterior>> {
+        let (n, y) = (self.model.observations, self.model_outcomes());
+        let mut posterior = match (self.rival_posterior.take(), self.rival()) {
+            (Some(posterior), _) => posterior,
+            (None, Some(rival)) => {
+                rival.prior().condition(&self.data.with_outcomes(n, y[..n].to_vec()))?
+            }
+            (None, None) => return Ok(None),
+        };
+        for (a, &y) in y.iter().enumerate().skip(posterior.len()) {
+            posterior.append(&self.data.point(a), y)?;
+        }
+        Ok(Some(posterior))
     }
 
     /// Alg. 1, lines 5 and 6: a point of the whole space.
     fn search_everywhere(
         &mut self,
         posterior: &AdditivePosterior,
+        mut kappa: f64,
         pending: &[Point],
         stream: &Stream,
     ) -> Result<Point> {
@@ -617,10 +685,6 @@ impl AdditiveGpUcb {
         };
         self.observe(Phase::Acquisition);
         let t = self.data.len() + pending.len() + 1;
-        let mut kappa = match self.settings.acquisition {
-            Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
-            Acquisition::Joint(kappa) => kappa,
-        };
         let mut maximum = self.maximize_acquisition(posterior, kappa, t, stream)?;
         self.evaluations += maximum.evaluations;
         for _ in 0..DOUBLINGS {
@@ -771,9 +835,13 @@ impl Optimizer for AdditiveGpUcb {
     fn resume(&mut self, model: Model) -> Result<()> {
         let dimension = self.space.dimension();
         model.prior.validate()?;
+        let rival = model.verdict.as_ref().and_then(|verdict| verdict.rival.as_ref());
+        let rival = rival.map_or(&model.prior, Rival::prior);
+        rival.validate()?;
         for (what, found) in [
             ("the model's graph", model.graph.dimension()),
             ("the model's kernel", model.prior.kernel.dimension()),
+            ("the kernel of the model's rival", rival.kernel.dimension()),
         ] {
             if found != dimension {
                 return Err(Error::WrongDimension { what, expected: dimension, found });
@@ -802,6 +870,8 @@ impl Optimizer for AdditiveGpUcb {
         }
         self.model = model;
         self.posterior = None;
+        self.local_prior = None;
+        self.rival_posterior = None;
         Ok(())
     }
 

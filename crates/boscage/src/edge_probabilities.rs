@@ -28,7 +28,7 @@ use crate::additive_gp::{AdditivePrior, Dataset, check_data};
 use crate::all_pairs::AllPairs;
 use crate::cholesky::{Factor, Lower};
 use crate::error::Result;
-use crate::graph::{Component, Edge};
+use crate::graph::{Component, Edge, Forest};
 use crate::kernel::{Inputs, Kernel};
 use crate::simd;
 use crate::space::Space;
@@ -43,11 +43,12 @@ const LEAST_NOISE: f64 = 1e-4;
 /// What the urn holds before any pair is seen: URN·D/2 pairs with an effect and URN·D(D − 1)/2 without, so that a pair has one with
 /// probability 1/D.
 const URN: f64 = 0.5;
-/// Chains, each of which starts without any effect; visits of each pair in each of them, and those that are not counted. Pairs that
-/// the data cannot tell apart take turns, if not in one chain then from chain to chain.
+/// Chains, each of which starts without any effect, and visits of each pair in each of them, the first half of which are not
+/// counted. Pairs that the data cannot tell apart take turns, if not in one chain then from chain to chain.
 const CHAINS: usize = 4;
 const SWEEPS: usize = 8;
-const UNCOUNTED: usize = 4;
+/// Visits in the single chain of [`likely_forest`].
+const FEW_SWEEPS: usize = 4;
 /// More observations than this are thinned out.
 const MOST_OBSERVATIONS: usize = 300;
 /// More variables than this are left out, those of the smallest weights first.
@@ -69,6 +70,33 @@ pub fn edge_probabilities(
     data: &Dataset,
     stream: &Stream,
 ) -> Result<Vec<(Edge, f64)>> {
+    of_chains::<CHAINS>(prior, space, data, SWEEPS, stream)
+}
+
+/// Pairs that are more likely to interact than not, those left out that would close a cycle with likelier ones, by a single short
+/// chain: a proposal of what a model may be made of, for whoever then looks how good that is.
+pub(crate) fn likely_forest(
+    prior: &AdditivePrior,
+    space: &Space,
+    data: &Dataset,
+    stream: &Stream,
+) -> Result<Forest> {
+    let mut forest = Forest::empty(data.dimension());
+    for (edge, probability) in of_chains::<1>(prior, space, data, FEW_SWEEPS, stream)? {
+        if probability >= 0.5 && !forest.closes_cycle(edge) {
+            forest.add(edge)?;
+        }
+    }
+    Ok(forest)
+}
+
+fn of_chains<const COUNT: usize>(
+    prior: &AdditivePrior,
+    space: &Space,
+    data: &Dataset,
+    sweeps: usize,
+    stream: &Stream,
+) -> Result<Vec<(Edge, f64)>> {
     prior.validate()?;
     check_data(&prior.kernel, data)?;
     let Some(all_pairs) = &prior.all_pairs else { return Ok(Vec::new()) };
@@ -81,13 +109,13 @@ pub fn edge_probabilities(
     let pairs = promising_pairs(&factors, &background, data.outcomes())?;
     let effects = pairs.iter().map(|&(i, j)| Effect::new(i, j, factors.columns(i, j))).collect();
     let chain = Chain::new(background, effects, data.dimension(), data.outcomes());
-    let seeds: [u64; CHAINS] = stream.generator(Purpose::Structure).random();
+    let seeds: [u64; COUNT] = stream.generator(Purpose::Structure).random();
     let runs = seeds.into_par_iter().map(|seed| {
         let mut rng = Stream::new(seed, 0).generator(Purpose::Structure);
-        chain.clone().run(SWEEPS, UNCOUNTED, &mut rng)
+        chain.clone().run(sweeps, sweeps / 2, &mut rng)
     });
     let runs = runs.collect::<Result<Vec<_>>>()?;
-    let average = |place: usize| runs.iter().map(|run| run[place]).sum::<f64>() / CHAINS as f64;
+    let average = |place: usize| runs.iter().map(|run| run[place]).sum::<f64>() / COUNT as f64;
     let mut found = Vec::with_capacity(pairs.len());
     for (place, &(i, j)) in pairs.iter().enumerate() {
         found.push((Edge::new(factors.variables[i], factors.variables[j])?, average(place)));

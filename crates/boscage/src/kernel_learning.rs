@@ -221,10 +221,7 @@ pub fn kernel_learning(
         None => data,
     };
     let dimension = start.kernel.dimension();
-    let weights = start.all_pairs.as_ref().map_or([].as_slice(), |pairs| &pairs.weights);
-    let kernel = &start.kernel;
-    let mut theta: Vec<f64> =
-        kernel.lengthscales.iter().chain(&kernel.scales).chain(weights).map(|v| v.ln()).collect();
+    let mut theta = parameters(start);
     let ln = |[low, high]: [f64; 2]| (low.ln(), high.ln());
     let (l, s) = (ln(config.lengthscale_bounds), ln(config.scale_bounds));
     let mut lower = [vec![l.0; dimension], vec![s.0; theta.len() - dimension]].concat();
@@ -254,6 +251,27 @@ pub fn kernel_learning(
     Ok(LearnedKernel { prior, objective: -minimum.value, evaluations: minimum.evaluations })
 }
 
+/// θ without the noise.
+fn parameters(prior: &AdditivePrior) -> Vec<f64> {
+    let weights = prior.all_pairs.as_ref().map_or([].as_slice(), |pairs| &pairs.weights);
+    let kernel = &prior.kernel;
+    kernel.lengthscales.iter().chain(&kernel.scales).chain(weights).map(|v| v.ln()).collect()
+}
+
+/// ρ + log prior, as [`kernel_learning`] maximises it, of parameters that are known.
+pub(crate) fn log_posterior_density(
+    prior: &AdditivePrior,
+    data: &Dataset,
+    config: &KernelLearning,
+) -> Result<f64> {
+    let mut theta = parameters(prior);
+    if config.noise_std_bounds.is_some() {
+        theta.push(prior.noise_std.ln());
+    }
+    let value = prior.condition(data)?.log_likelihood();
+    Ok(value + log_prior_density(prior, config, &theta, &mut vec![0.0; theta.len()]))
+}
+
 /// The structure with the parameters θ.
 fn with_parameters(start: &AdditivePrior, theta: &[f64]) -> AdditivePrior {
     let dimension = start.kernel.dimension();
@@ -281,27 +299,37 @@ fn posterior_density(
     let mut value = posterior.log_likelihood();
     let rho = posterior.log_likelihood_gradient();
     let mut gradient = [rho.log_lengthscales, rho.log_scales, rho.log_pair_weights].concat();
-    let parameters = gradient.len();
     if config.noise_std_bounds.is_some() {
         gradient.push(rho.log_noise_std);
     }
-    if let Some(density) = &config.prior {
-        let dimension = prior.kernel.dimension();
-        let groups = [
-            (0..dimension, density.lengthscales),
-            (dimension..2 * dimension, density.scales),
-            (2 * dimension..parameters, density.pair_weights),
-            (parameters..theta.len(), density.noise_std),
-        ];
-        for (range, pooled) in groups {
-            value += pooled.log_density(&theta[range.clone()], &mut gradient[range]);
-        }
-    }
+    value += log_prior_density(prior, config, theta, &mut gradient);
     if value.is_finite() && gradient.iter().all(|g| g.is_finite()) {
         Ok((value, gradient))
     } else {
         Err(Error::NotPositiveDefinite { pivot: 0 })
     }
+}
+
+/// Log prior of the parameters of this structure at θ; adds its gradient.
+fn log_prior_density(
+    prior: &AdditivePrior,
+    config: &KernelLearning,
+    theta: &[f64],
+    gradient: &mut [f64],
+) -> f64 {
+    let Some(density) = &config.prior else { return 0.0 };
+    let dimension = prior.kernel.dimension();
+    let parameters = if prior.all_pairs.is_some() { 3 * dimension } else { 2 * dimension };
+    let groups = [
+        (0..dimension, density.lengthscales),
+        (dimension..2 * dimension, density.scales),
+        (2 * dimension..parameters, density.pair_weights),
+        (parameters..theta.len(), density.noise_std),
+    ];
+    let density = |(range, pooled): (std::ops::Range<usize>, PooledPrior)| {
+        pooled.log_density(&theta[range.clone()], &mut gradient[range])
+    };
+    groups.into_iter().map(density).sum()
 }
 
 #[cfg(test)]
@@ -457,6 +485,24 @@ mod tests {
         assert_ne!(learned(&data, Some(20)).prior, learned(&data, None).prior);
         let none = KernelLearning { most_observations: Some(0), ..with_budget(20) };
         assert!(none.validate().unwrap_err().to_string().contains("most_observations"));
+    }
+
+    #[test]
+    fn the_density_of_what_was_learned_is_what_was_maximised() {
+        let mut truth = planted();
+        let data = draw(&truth, 30, &mut random(14));
+        truth.all_pairs = Some(crate::all_pairs::AllPairs { weights: vec![0.3; 4], constant: 1.0 });
+        let without = AdditivePrior { all_pairs: None, ..truth.clone() };
+        for start in [&truth, &without] {
+            for noise_std_bounds in [None, Some([1e-3, 1.0])] {
+                let config = KernelLearning { noise_std_bounds, ..KernelLearning::default() };
+                let learned = kernel_learning(start, &data, &config).unwrap();
+                let density = log_posterior_density(&learned.prior, &data, &config).unwrap();
+                let apart = (density - learned.objective).abs();
+                assert!(apart < 1e-8 * density.abs(), "{density} {}", learned.objective);
+                assert_ne!(density, likelihood(&learned.prior, &data));
+            }
+        }
     }
 
     #[test]

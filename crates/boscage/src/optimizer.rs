@@ -9,6 +9,7 @@ use crate::additive_gp::AdditivePrior;
 use crate::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Graph};
+use crate::guard::Verdict;
 use crate::methods::RandomSearch;
 use crate::methods::line_bo::{Direction, LineBo, LineBoSettings};
 use crate::methods::rembo::{Rembo, RemboSettings};
@@ -33,6 +34,9 @@ pub struct Model {
     /// For each edge seen in structure learning, the share of samples in which it was present (see
     /// [`crate::tree_learning::LearnedForest`] for what it is not).
     pub edge_frequencies: Vec<(Edge, f64)>,
+    /// What comparisons with other models have found, for methods with a guard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
 }
 
 /// A method of choosing points.

@@ -9,6 +9,7 @@
 //! adds up to 120 gradients of ρ, n³/2 + 2·D·n² each.
 
 use crate::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, KernelStart};
+use crate::guard::Guard;
 use crate::kernel::KernelFamily;
 use crate::kernel_learning::{Budget, KernelLearning, KernelPrior, PooledPrior};
 use crate::local_search::LocalSearch;
@@ -41,6 +42,7 @@ impl AdditiveGpUcbSettings {
             centre: true,
             local: Some(LocalSearch::default()),
             news: 1.0,
+            guard: Some(Guard::default()),
             ..Self::default()
         }
     }

@@ -1,0 +1,323 @@
+//! A guard against the wrong model: others that search the whole space where they explain the outcomes better.
+//!
+//! Not in the paper, which believes in its forest. Every variable and every pair a little is a model that is seldom far off, and
+//! seldom the best. Whenever it has been learned, it is compared with two others, learned from the same outcomes: the same with a
+//! component for each pair that is likely to interact ([`crate::edge_probabilities`]), for functions of few and strong interactions;
+//! and one function of all variables, a plain GP ([`crate::methods::gp_ucb`]), for functions that all variables shape together, as
+//! rotated ones. The rival that makes the outcomes clearly more likely searches the whole space until the next comparison. The
+//! model stays: it begins the next learning and says what is explained, and local asks have their own.
+//!
+//! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
+//! probable. It takes the place of the evidence: a parameter that the data say nothing about counts nothing in either.
+//!
+//! Cost: kernel learning for each rival, always with at most `EARLY` observations and of the one that searches, otherwise at every
+//! growth of the number of observations by half, when pairs are looked for too.
+
+use serde::{Deserialize, Serialize};
+
+use crate::additive_gp::{AdditivePrior, Dataset};
+use crate::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
+use crate::edge_probabilities::likely_forest;
+use crate::error::{Error, Result};
+use crate::graph::{Component, Edge};
+use crate::kernel_learning::{KernelLearning, kernel_learning, log_posterior_density};
+use crate::space::Space;
+use crate::stream::Stream;
+
+/// With at most so many observations the models are compared whenever they are learned.
+const EARLY: usize = 60;
+/// With more, when their number has grown by this factor.
+const GROWTH: f64 = 1.5;
+/// Pairs are not looked for with fewer observations.
+const FEWEST: usize = 20;
+
+/// Settings of the guard.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct Guard {
+    /// By how much the log posterior density of a rival must exceed that of the model.
+    pub margin: f64,
+    /// Whether likely pairs are a rival.
+    pub pairs: bool,
+    /// κ of the joint bound where a plain GP searches, whose σ is large wherever nothing was observed, in many dimensions nearly
+    /// everywhere; none for no such rival.
+    pub plain: Option<f64>,
+}
+
+impl Default for Guard {
+    /// 150 times as likely: what Kass and Raftery (1995, *Bayes factors*) call very strong evidence.
+    fn default() -> Self {
+        Self { margin: 5.0, pairs: true, plain: Some(1.0) }
+    }
+}
+
+/// What comparisons have found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Number of observations when all models were last compared.
+    pub observations: usize,
+    /// The likely pairs, and the number of observations when they were looked for.
+    pub pairs: Vec<Edge>,
+    /// See `pairs`.
+    pub sampled: usize,
+    /// The rival that searches; none if the model does.
+    pub rival: Option<Rival>,
+}
+
+/// A model that explains the outcomes better.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rival {
+    /// The model, with components for the likely pairs.
+    Pairs(AdditivePrior),
+    /// One function of all variables.
+    Plain(AdditivePrior),
+}
+
+impl Rival {
+    /// Its structure and parameters.
+    pub fn prior(&self) -> &AdditivePrior {
+        match self {
+            Rival::Pairs(prior) | Rival::Plain(prior) => prior,
+        }
+    }
+}
+
+impl Guard {
+    /// Refuses settings that make no sense, naming the setting.
+    pub fn validate(&self) -> Result<()> {
+        let kappa = self.plain.unwrap_or_default();
+        for (setting, value) in [("guard.margin", self.margin), ("guard.plain", kappa)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                let reason = "it must be finite and not negative";
+                return Err(Error::InvalidSetting { setting, value: value.to_string(), reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares a model that has just been learned in this way from these observations with its rivals; `last` is what was found
+    /// before, and stands where it is too early to look again.
+    pub(crate) fn compare(
+        &self,
+        last: &Verdict,
+        space: &Space,
+        data: &Dataset,
+        prior: &AdditivePrior,
+        learning: &KernelLearning,
+        stream: &Stream,
+    ) -> Result<Verdict> {
+        let n = data.len();
+        let has_grown = |since: usize| n as f64 >= GROWTH * since as f64;
+        let is_due = n <= EARLY || has_grown(last.observations);
+        let mut verdict = Verdict { rival: None, ..last.clone() };
+        if is_due {
+            verdict.observations = n;
+        }
+        if self.pairs && n >= FEWEST && (n <= EARLY || has_grown(last.sampled)) {
+            let forest = likely_forest(prior, space, data, stream)?;
+            verdict.pairs = forest.edges().to_vec();
+            verdict.sampled = n;
+        }
+        // Kernel learning looks at no more than these.
+        let most = learning.most_observations.map_or(n, |most| most.min(n));
+        let mut to_beat =
+            log_posterior_density(prior, &data.evenly(most)?, learning)? + self.margin;
+        let searches = |plain: bool| match &last.rival {
+            Some(Rival::Pairs(_)) => !plain,
+            Some(Rival::Plain(_)) => plain,
+            None => false,
+        };
+        if !verdict.pairs.is_empty() && (is_due || searches(false)) {
+            let mut with_pairs = prior.clone();
+            with_pairs.components.extend(verdict.pairs.iter().copied().map(Component::pair));
+            let learned = kernel_learning(&with_pairs, data, learning)?;
+            if learned.objective > to_beat {
+                to_beat = learned.objective;
+                verdict.rival = Some(Rival::Pairs(learned.prior));
+            }
+        }
+        if self.plain.is_some() && (is_due || searches(true)) {
+            let plain = AdditiveGpUcb::new(space.clone(), AdditiveGpUcbSettings::gp_ucb())?;
+            let (start, config) = plain.untrained();
+            let KernelLearning { budget, most_observations, .. } = *learning;
+            let config = KernelLearning { budget, most_observations, ..config.clone() };
+            let learned = kernel_learning(start, data, &config)?;
+            if learned.objective > to_beat {
+                verdict.rival = Some(Rival::Plain(learned.prior));
+            }
+        }
+        Ok(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::optimizer::{Model, Optimizer};
+    use crate::space::Point;
+    use crate::stream::Purpose;
+
+    const DIMENSION: usize = 6;
+
+    /// The default method after n random points.
+    fn told(n: u64, guard: Guard, outcome: fn(&[f64]) -> f64) -> AdditiveGpUcb {
+        let space = Space::unit_cube(DIMENSION).unwrap();
+        let settings =
+            AdditiveGpUcbSettings { guard: Some(guard), ..AdditiveGpUcbSettings::boscage() };
+        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+        for trial in 0..n {
+            let point = space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem));
+            let outcome = outcome(&point.0);
+            optimizer.tell(point, outcome).unwrap();
+        }
+        optimizer
+    }
+
+    fn learned(n: u64, guard: Guard, outcome: fn(&[f64]) -> f64) -> Model {
+        let mut optimizer = told(n, guard, outcome);
+        optimizer.learn(&Stream::new(8, n)).unwrap();
+        optimizer.model().unwrap().clone()
+    }
+
+    fn additive(x: &[f64]) -> f64 {
+        x.iter().enumerate().map(|(i, x)| (4.0 * x + i as f64).sin()).sum()
+    }
+
+    /// A wave across all axes: what one variable does depends on all others.
+    fn together(x: &[f64]) -> f64 {
+        (1.5 * x.iter().sum::<f64>()).cos()
+    }
+
+    /// Every variable with one other.
+    fn three_pairs(x: &[f64]) -> f64 {
+        let wave = |x: f64| (4.0 * x - 2.0).sin();
+        (0..3).map(|i| wave(x[i]) * wave(x[i + 3])).sum()
+    }
+
+    #[test]
+    fn the_model_that_explains_the_outcomes_best_searches() {
+        let rival = |outcome| learned(100, Guard::default(), outcome).verdict.unwrap().rival;
+        assert_eq!(rival(additive), None);
+        assert!(matches!(rival(together), Some(Rival::Plain(_))));
+        let Some(Rival::Pairs(prior)) = rival(three_pairs) else { panic!("no pairs") };
+        for i in 0..3 {
+            let pair = Component::new(vec![i, i + 3]).unwrap();
+            assert!(prior.components.contains(&pair), "{:?}", prior.components);
+        }
+        // What is switched off does not search, nor does anything that is not better by the margin.
+        let off = Guard { plain: None, pairs: false, ..Guard::default() };
+        let far = Guard { margin: 1e6, ..Guard::default() };
+        for guard in [off, far] {
+            for outcome in [together, three_pairs] {
+                assert_eq!(learned(100, guard, outcome).verdict.unwrap().rival, None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_rival_is_better_by_the_margin_in_log_posterior_density() {
+        let model = learned(60, Guard::default(), together);
+        let Some(Rival::Plain(plain)) = model.verdict.clone().unwrap().rival else {
+            panic!("none")
+        };
+        let optimizer = told(60, Guard::default(), together);
+        let y = optimizer.data().outcomes().iter().map(|&y| model.outputs.apply(y)).collect();
+        let data = optimizer.data().with_outcomes(60, y);
+        let whole =
+            AdditiveGpUcb::new(optimizer.space().clone(), AdditiveGpUcbSettings::gp_ucb()).unwrap();
+        let (_, of_plain) = whole.untrained();
+        let (_, of_model) = optimizer.untrained();
+        let gain = log_posterior_density(&plain, &data, of_plain).unwrap()
+            - log_posterior_density(&model.prior, &data, of_model).unwrap();
+        assert!(gain > Guard::default().margin, "{gain}");
+        // With a margin on either side of that, it does and does not.
+        for (margin, searches) in [(gain - 0.01, true), (gain + 0.01, false)] {
+            let guard = Guard { margin, pairs: false, ..Guard::default() };
+            let verdict = learned(60, guard, together).verdict.unwrap();
+            assert_eq!(verdict.rival.is_some(), searches, "{margin}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_stands_until_the_observations_have_grown_by_half() {
+        let optimizer = told(100, Guard::default(), together);
+        let (prior, learning) = optimizer.untrained();
+        let compare = |last: &Verdict| {
+            let stream = Stream::new(8, 100);
+            let (space, data) = (optimizer.space(), optimizer.data());
+            Guard::default().compare(last, space, data, prior, learning, &stream).unwrap()
+        };
+        let recent = Verdict { observations: 67, sampled: 67, ..Verdict::default() };
+        assert_eq!(compare(&recent), recent);
+        let older = Verdict { observations: 66, sampled: 66, ..Verdict::default() };
+        let found = compare(&older);
+        assert_eq!((found.observations, found.sampled), (100, 100));
+        assert!(found.rival.is_some());
+        // A rival that searches has to be better at every learning.
+        let again = compare(&Verdict { rival: found.rival.clone(), ..recent.clone() });
+        assert_eq!(again.observations, 67);
+        assert_eq!(again.rival, found.rival);
+    }
+
+    #[test]
+    fn a_run_goes_on_with_the_rival_as_if_it_had_not_been_interrupted() {
+        let stream = |trial: u64| Stream::new(8, trial);
+        let (mut one, mut other) =
+            (told(60, Guard::default(), together), told(60, Guard::default(), together));
+        let tell = |optimizer: &mut AdditiveGpUcb, point: &Point| {
+            optimizer.tell(point.clone(), together(&point.0)).unwrap();
+        };
+        // The first ask learns; then comes a resumed run with the model as it was stored.
+        let first = one.ask(&[], &stream(60)).unwrap();
+        let stored = serde_json::to_string(one.model().unwrap()).unwrap();
+        tell(&mut one, &first);
+        tell(&mut other, &first);
+        let model: Model = serde_json::from_str(&stored).unwrap();
+        assert!(matches!(model.verdict.as_ref().unwrap().rival, Some(Rival::Plain(_))));
+        other.resume(model.clone()).unwrap();
+        for trial in 61..64 {
+            let point = one.ask(&[], &stream(trial)).unwrap();
+            assert_eq!(other.ask(&[], &stream(trial)).unwrap(), point);
+            tell(&mut one, &point);
+            tell(&mut other, &point);
+        }
+        // It is another search than the model's own.
+        let mut without = model;
+        without.verdict = None;
+        let mut without_rival = told(60, Guard::default(), together);
+        without_rival.resume(without).unwrap();
+        assert_ne!(without_rival.ask(&[], &stream(60)).unwrap(), first);
+    }
+
+    #[test]
+    fn a_stored_rival_of_another_space_is_refused() {
+        let mut model = learned(60, Guard::default(), together);
+        let smaller = AdditiveGpUcb::new(
+            Space::unit_cube(DIMENSION - 1).unwrap(),
+            AdditiveGpUcbSettings::gp_ucb(),
+        );
+        let smaller = smaller.unwrap();
+        model.verdict.as_mut().unwrap().rival = Some(Rival::Plain(smaller.untrained().0.clone()));
+        let refused = told(60, Guard::default(), together).resume(model).unwrap_err().to_string();
+        assert!(refused.contains("rival"), "{refused}");
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused() {
+        let refused =
+            |settings: AdditiveGpUcbSettings| settings.validate().unwrap_err().to_string();
+        let default = AdditiveGpUcbSettings::boscage();
+        for margin in [-1.0, f64::NAN, f64::INFINITY] {
+            let guard = Some(Guard { margin, ..Guard::default() });
+            assert!(refused(AdditiveGpUcbSettings { guard, ..default.clone() }).contains("margin"));
+            let guard = Some(Guard { plain: Some(margin), ..Guard::default() });
+            let reason = refused(AdditiveGpUcbSettings { guard, ..default.clone() });
+            assert!(reason.contains("guard.plain"), "{reason}");
+        }
+        let guard = Some(Guard::default());
+        let additive = AdditiveGpUcbSettings { guard, ..AdditiveGpUcbSettings::paper() };
+        assert!(refused(additive).contains("joint bound"));
+    }
+}
