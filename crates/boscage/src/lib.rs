@@ -66,7 +66,7 @@
 //! | Alg. 2 MSG-PASSING-CONTINUOUS, MSG-PASSING-DISCRETE, ZOOM-STRATEGY | [`message_passing`] |
 //! | Alg. 3 TREE-LEARNING, Alg. 4 GIBBS-SAMPLING, Alg. 5 MUTATION | [`tree_learning`] |
 //! | beyond the paper: all pairs at once, a box around the best point | [`all_pairs`], [`local_search`], [`methods::boscage`] |
-//! | beyond the paper: a plain GP where it explains the outcomes better | [`guard`] |
+//! | beyond the paper: other models where they explain the outcomes better | [`guard`] |
 //! | beyond the paper: which pairs interact, and whether another model would do better | [`edge_probabilities`], [`model_comparison`] |
 //! | Alg. 1 TREE-GP-UCB | [`additive_gp_ucb`], with the settings in [`methods::tree_gp_ucb`] |
 //!

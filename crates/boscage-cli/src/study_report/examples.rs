@@ -154,6 +154,7 @@ pub(crate) fn large() -> StudyView {
             .iter()
             .map(|&edge| (edge, 1.0 / (1 + edge.high() / 60) as f64))
             .collect(),
+        verdict: None,
     });
     view
 }
