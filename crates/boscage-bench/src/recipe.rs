@@ -52,7 +52,7 @@ const MOST: u64 = 10_000;
 const MOST_TRIALS: u64 = 1_000_000;
 
 /// The recipes that come with the program, by name.
-const EMBEDDED: [(&str, &str); 13] = [
+const EMBEDDED: [(&str, &str); 14] = [
     ("star25", include_str!("../../../experiments/star25/recipe.toml")),
     ("partition12", include_str!("../../../experiments/partition12/recipe.toml")),
     ("grid3x3", include_str!("../../../experiments/grid3x3/recipe.toml")),
@@ -66,6 +66,7 @@ const EMBEDDED: [(&str, &str); 13] = [
     ("default-settings", include_str!("../../../experiments/default-settings/recipe.toml")),
     ("rivals", include_str!("../../../experiments/rivals/recipe.toml")),
     ("rivals-drawn", include_str!("../../../experiments/rivals-drawn/recipe.toml")),
+    ("ablation", include_str!("../../../experiments/ablation/recipe.toml")),
 ];
 
 /// The recipes that come with the program: name and text.

@@ -143,6 +143,31 @@ pub fn paired_differences(a: &[(u64, f64)], b: &[(u64, f64)]) -> Vec<(u64, f64)>
 /// Keeps the bootstrap's numbers apart from those of any problem: no run has that many trials.
 const BOOTSTRAP_TRIAL: u64 = u64::MAX - 1;
 
+/// An interval for the mean of the means of several groups, from the spread within each: Student's, with the degrees of freedom of
+/// Welch and Satterthwaite, rounded down. None where a group has fewer than two numbers.
+///
+/// The groups are taken as they are: it does not say what other groups would give.
+pub fn interval_of_group_means(groups: &[Vec<f64>], level: f64) -> Option<Interval> {
+    let mut means = Vec::with_capacity(groups.len());
+    // Of each mean: its variance, and the square of that over its degrees of freedom.
+    let (mut variances, mut squares) = (0.0, 0.0);
+    for group in groups {
+        means.push(mean(group)?);
+        let variance = standard_deviation(group)?.powi(2) / group.len() as f64;
+        variances += variance;
+        squares += variance * variance / (group.len() - 1) as f64;
+    }
+    let centre = mean(&means)?;
+    if variances == 0.0 {
+        return Some(Interval { low: centre, high: centre });
+    }
+    // A whole number may come out a rounding error below itself.
+    let freedom = ((variances * variances / squares + 1e-9) as usize).max(1);
+    let half =
+        student_quantile(0.5 + 0.5 * level, freedom) * variances.sqrt() / groups.len() as f64;
+    Some(Interval { low: centre - half, high: centre + half })
+}
+
 fn usable(values: &[f64], at_least: usize) -> Option<()> {
     (values.len() >= at_least && values.iter().all(|value| value.is_finite())).then_some(())
 }
@@ -374,6 +399,28 @@ mod tests {
             let median = coverage(Statistic::Median, 20, 1000, skewed);
             assert!((0.92..0.98).contains(&median), "{median}");
         }
+    }
+
+    #[test]
+    fn group_means_have_an_interval_of_student() {
+        let close = |found: Option<Interval>, low: f64, high: f64| {
+            let found = found.unwrap();
+            assert!(
+                (found.low - low).abs() < 1e-3 && (found.high - high).abs() < 1e-3,
+                "{found:?}"
+            );
+        };
+        // One group: 2 ± 4.3027 · 1/√3, as any table of Student's t has it.
+        close(interval_of_group_means(&[vec![1.0, 2.0, 3.0]], 0.95), -0.4841, 4.4841);
+        // Two alike: (1/3 + 1/3)² / (1/9 / 2 + 1/9 / 2) = 4 degrees of freedom, 2 ± 2.7764 · √(2/3)/2.
+        let alike = [vec![1.0, 2.0, 3.0], vec![1.0, 2.0, 3.0]];
+        close(interval_of_group_means(&alike, 0.95), 0.8665, 3.1335);
+        // All count the same, however many numbers they have, and what does not spread adds nothing.
+        let other = [vec![1.0, 2.0, 3.0], vec![8.0; 9]];
+        close(interval_of_group_means(&other, 0.95), 5.0 - 1.2421, 5.0 + 1.2421);
+        close(interval_of_group_means(&[vec![4.0; 3], vec![2.0; 2]], 0.95), 3.0, 3.0);
+        assert_eq!(interval_of_group_means(&[vec![1.0, 2.0], vec![1.0]], 0.95), None);
+        assert_eq!(interval_of_group_means(&[], 0.95), None);
     }
 
     #[test]

@@ -168,7 +168,7 @@ fn files() {
     insta::assert_snapshot!(refusal(&changed("preset = \"star25\"", edges)), @"error: mine.toml: problems.star: ./edges.txt: reading failed: No such file or directory (os error 2)");
     let folder = tempfile::tempdir().unwrap();
     insta::assert_snapshot!(refusal_in(folder.path(), &["bench", "run", "none.toml"]), @"error: none.toml: reading the recipe failed: No such file or directory (os error 2)");
-    insta::assert_snapshot!(refusal_in(folder.path(), &["bench", "run", "star52"]), @r#"error: star52: this is neither a file nor a recipe that comes with boscage; did you mean "star25"? known are star25, partition12, grid3x3, ancestry132, grid-scaling, hartmann6, hartmann6-14, camelback, camelback-8, styblinski-tang-250, default-settings, rivals, rivals-drawn"#);
+    insta::assert_snapshot!(refusal_in(folder.path(), &["bench", "run", "star52"]), @r#"error: star52: this is neither a file nor a recipe that comes with boscage; did you mean "star25"? known are star25, partition12, grid3x3, ancestry132, grid-scaling, hartmann6, hartmann6-14, camelback, camelback-8, styblinski-tang-250, default-settings, rivals, rivals-drawn, ablation"#);
 }
 
 #[test]

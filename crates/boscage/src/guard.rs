@@ -120,6 +120,9 @@ impl Guard {
             verdict.pairs = forest.edges().to_vec();
             verdict.sampled = n;
         }
+        if !is_due && last.rival.is_none() {
+            return Ok(verdict);
+        }
         // Kernel learning looks at no more than these.
         let most = learning.most_observations.map_or(n, |most| most.min(n));
         let mut to_beat =
@@ -141,8 +144,8 @@ impl Guard {
         if self.plain.is_some() && (is_due || searches(true)) {
             let plain = AdditiveGpUcb::new(space.clone(), AdditiveGpUcbSettings::gp_ucb())?;
             let (start, config) = plain.untrained();
-            let KernelLearning { budget, most_observations, .. } = *learning;
-            let config = KernelLearning { budget, most_observations, ..config.clone() };
+            let KernelLearning { budget, tolerance, most_observations, .. } = *learning;
+            let config = KernelLearning { budget, tolerance, most_observations, ..config.clone() };
             let learned = kernel_learning(start, data, &config)?;
             if learned.objective > to_beat {
                 verdict.rival = Some(Rival::Plain(learned.prior));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::additive_gp::{AdditivePrior, Dataset, check_data};
 use crate::error::{Error, Result};
-use crate::quasi_newton::minimize_in_box;
+use crate::quasi_newton::{TOLERANCE, minimize_in_box_to};
 
 /// A prior on positive parameters that belong together: their logarithms are normal around a common value, which is
 /// itself normal around the log of `median`. Variables of which the data say little are drawn to what the others have.
@@ -107,6 +107,8 @@ impl Budget {
 pub struct KernelLearning {
     /// How many evaluations of the likelihood and its gradient may be spent.
     pub budget: Budget,
+    /// Learning ends before that when a step gains less than this share of the log posterior density (of 1, if that is smaller).
+    pub tolerance: f64,
     /// Smallest and largest ℓ_i.
     pub lengthscale_bounds: [f64; 2],
     /// Smallest and largest σ_i, and weight of a variable in pairs.
@@ -126,6 +128,7 @@ impl Default for KernelLearning {
     fn default() -> Self {
         Self {
             budget: Budget::Fixed(50),
+            tolerance: TOLERANCE,
             lengthscale_bounds: [0.01, 100.0],
             scale_bounds: [1e-5, 100.0],
             noise_std_bounds: Some([1e-3, 1.0]),
@@ -140,6 +143,7 @@ impl KernelLearning {
     pub fn paper() -> Self {
         Self {
             budget: Budget::Growing,
+            tolerance: TOLERANCE,
             lengthscale_bounds: [0.01, 1e5],
             scale_bounds: [0.1_f64.sqrt(), 1e5],
             noise_std_bounds: None,
@@ -165,6 +169,13 @@ impl KernelLearning {
                     reason: "bounds must be positive, finite and in order",
                 });
             }
+        }
+        if !(self.tolerance >= 0.0 && self.tolerance < 1.0) {
+            return Err(Error::InvalidSetting {
+                setting: "tolerance",
+                value: self.tolerance.to_string(),
+                reason: "it must be from 0 to below 1",
+            });
         }
         if self.most_observations == Some(0) {
             return Err(Error::InvalidSetting {
@@ -232,7 +243,8 @@ pub fn kernel_learning(
         lower.push(n.0);
         upper.push(n.1);
     }
-    let minimum = minimize_in_box(
+    let minimum = minimize_in_box_to(
+        config.tolerance,
         |theta| match posterior_density(&with_parameters(start, theta), data, config, theta) {
             Ok((value, gradient)) => (-value, gradient.into_iter().map(|g| -g).collect()),
             // Not positive definite even with jitter: a wall the line search steps back from.
@@ -696,6 +708,26 @@ mod tests {
     }
 
     #[test]
+    fn a_tolerance_ends_learning_when_little_is_gained() {
+        let truth = planted();
+        let data = draw(&truth, 80, &mut random(19));
+        let start = uninformed(&truth);
+        let learned = |tolerance: f64| {
+            let config = KernelLearning { tolerance, ..with_budget(200) };
+            kernel_learning(&start, &data, &config).unwrap()
+        };
+        let (fine, loose) = (learned(TOLERANCE), learned(1e-4));
+        assert!(fine.evaluations < 200, "{}", fine.evaluations);
+        assert!(loose.evaluations < fine.evaluations, "{} {}", loose.evaluations, fine.evaluations);
+        // What is given away is of the order of the tolerance, a part of what learning gains.
+        let missing = fine.objective - loose.objective;
+        let gained = loose.objective - likelihood(&start, &data);
+        assert!(missing >= 0.0 && missing < 0.02 * gained, "{missing} of {gained}");
+        // 0 is no reason to end: the gradient is, or the budget.
+        assert!(learned(0.0).evaluations >= fine.evaluations);
+    }
+
+    #[test]
     fn invalid_settings_are_refused() {
         let good = KernelLearning {
             noise_std_bounds: Some([0.1, 0.1]),
@@ -716,6 +748,9 @@ mod tests {
             bad.push(KernelLearning { lengthscale_bounds: bounds, ..good.clone() });
             bad.push(KernelLearning { scale_bounds: bounds, ..good.clone() });
             bad.push(KernelLearning { noise_std_bounds: Some(bounds), ..good.clone() });
+        }
+        for tolerance in [-1e-9, 1.0, f64::NAN, f64::INFINITY] {
+            bad.push(KernelLearning { tolerance, ..good.clone() });
         }
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             for pooled in [

@@ -12,6 +12,9 @@ use basin::{
     FirstOrderState, Gradient, Lbfgsb,
 };
 
+/// The relative gain at which SciPy ends.
+pub(crate) const TOLERANCE: f64 = 2.2e-9;
+
 /// The best point that was found.
 #[derive(Debug, Clone)]
 pub(crate) struct Minimum {
@@ -107,6 +110,18 @@ pub(crate) fn minimize_in_box(
     upper: &[f64],
     max_evaluations: usize,
 ) -> Minimum {
+    minimize_in_box_to(TOLERANCE, function, start, lower, upper, max_evaluations)
+}
+
+/// [`minimize_in_box`], until a step lessens the value by less than this share of it (of 1, if it is smaller).
+pub(crate) fn minimize_in_box_to(
+    tolerance: f64,
+    function: impl FnMut(&[f64]) -> (f64, Vec<f64>),
+    start: &[f64],
+    lower: &[f64],
+    upper: &[f64],
+    max_evaluations: usize,
+) -> Minimum {
     let start: Vec<f64> = start
         .iter()
         .zip(lower.iter().zip(upper))
@@ -122,7 +137,7 @@ pub(crate) fn minimize_in_box(
     let solver = Lbfgsb::new()
         .with_m_capacity(10)
         .with_absolute_projected_gradient_tolerance(1e-5)
-        .with_relative_cost_reduction_tolerance(2.2e-9);
+        .with_relative_cost_reduction_tolerance(tolerance);
     // How it ended does not matter: what was seen is what counts.
     let _ = Executor::new(objective, solver, FirstOrderState::new(start))
         .max_iter(max_evaluations as u64)

@@ -1,6 +1,6 @@
 //! `boscage bench report`: the paper's figures, tables and one page, from stored results.
 //!
-//! The steps are apart: [`selection`] says which runs are compared, [`curves`] and [`table`] compute numbers from them,
+//! The steps are apart: [`selection`] says which runs are compared, [`curves`], [`table`] and [`pooled`] compute numbers from them,
 //! [`figures`], [`chart`] and [`graph_picture`] draw, [`page`] puts all of it on a page. Figures are SVG of our own: the page
 //! can restyle it for dark screens, and the PNG files are rendered from the same text ([`render`]).
 
@@ -9,6 +9,7 @@ mod curves;
 mod figures;
 mod graph_picture;
 mod page;
+mod pooled;
 mod render;
 mod selection;
 mod table;
@@ -92,6 +93,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
             figures: figures::of_problem(problem, &args.x),
         })
         .collect();
+    let pooled = pooled::pooled(&problems, &baseline);
     let series = figures::of_series(&problems);
 
     for figure in sections.iter().flat_map(|section| &section.figures).chain(&series) {
@@ -103,10 +105,10 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<()> {
             write(&path.with_added_extension("png"), &render::png(&figure.svg)?)?;
         }
     }
-    let markdown = markdown(&sections);
+    let markdown = markdown(&sections, pooled.as_ref());
     write(&out.join("table.md"), markdown.as_bytes())?;
     let page_path = out.join("index.html");
-    write(&page_path, page::html(&runs, &sections, &series).as_bytes())?;
+    write(&page_path, page::html(&runs, &sections, pooled.as_ref(), &series).as_bytes())?;
 
     writeln!(std::io::stdout(), "{markdown}The report is in {}", page_path.display())?;
     Ok(())
@@ -123,8 +125,12 @@ fn baseline(wish: Option<&str>, methods: &[&str]) -> anyhow::Result<String> {
     }
 }
 
-fn markdown(sections: &[page::Section]) -> String {
+fn markdown(sections: &[page::Section], pooled: Option<&pooled::Pooled>) -> String {
     let mut text = String::new();
+    if let Some(pooled) = pooled {
+        let (caption, table) = (pooled.caption(), pooled.markdown());
+        text.push_str(&format!("## All problems together\n\n{caption}\n\n{table}\n"));
+    }
     for section in sections {
         text.push_str(&format!("## {}\n\n", selection::heading(section.problem)));
         for note in &section.problem.notes {

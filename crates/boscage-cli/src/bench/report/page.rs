@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use boscage_bench::results::RunResult;
 
 use super::figures::Figure;
+use super::pooled::Pooled;
 use super::selection::{self, ProblemRuns};
-use super::table::Table;
+use super::table::{self, Table};
 use crate::draw::page::document;
 use crate::draw::svg::escaped;
 
@@ -21,13 +22,21 @@ pub(crate) struct Section<'a> {
 }
 
 /// The page.
-pub(crate) fn html(runs: &[RunResult], sections: &[Section], series: &[Figure]) -> String {
+pub(crate) fn html(
+    runs: &[RunResult],
+    sections: &[Section],
+    pooled: Option<&Pooled>,
+    series: &[Figure],
+) -> String {
     let recipes = distinct(runs, |run| run.start.recipe.clone());
     let title = format!("boscage: {}", recipes.join(", "));
     let mut body = format!("<h1>{}</h1>\n", escaped(&title));
     body.push_str(&overview(runs, sections, &recipes));
-    body.push_str(&format!("<p class=\"legend-note\">{}</p>\n", escaped(super::table::LEGEND)));
+    body.push_str(&format!("<p class=\"legend-note\">{}</p>\n", escaped(table::LEGEND)));
     body.push_str("<nav aria-label=\"Problems\"><ul>\n");
+    if pooled.is_some() {
+        body.push_str("<li><a href=\"#pooled\">all problems together</a></li>\n");
+    }
     for (number, section) in sections.iter().enumerate() {
         body.push_str(&format!(
             "<li><a href=\"#problem-{number}\">{}</a></li>\n",
@@ -38,6 +47,12 @@ pub(crate) fn html(runs: &[RunResult], sections: &[Section], series: &[Figure]) 
         body.push_str("<li><a href=\"#series\">cost over dimension</a></li>\n");
     }
     body.push_str("</ul></nav>\n");
+    if let Some(pooled) = pooled {
+        let table = table::html(&pooled.cells(), &pooled.caption(), "Table of ratios");
+        body.push_str(&format!(
+            "<section>\n<h2 id=\"pooled\">All problems together</h2>\n{table}</section>\n"
+        ));
+    }
     for (number, section) in sections.iter().enumerate() {
         let heading = escaped(&selection::heading(section.problem));
         body.push_str(&format!(

@@ -225,72 +225,78 @@ impl Table {
         ]
     }
 
-    /// The table in Markdown, aligned so that it reads well on a terminal.
+    /// The header and one line for each row.
+    fn lines(&self) -> Vec<Vec<String>> {
+        [self.header()].into_iter().chain(self.rows.iter().map(|row| self.cells(row))).collect()
+    }
+
+    /// The table in Markdown.
     pub(crate) fn markdown(&self) -> String {
-        let mut lines = vec![self.header()];
-        lines.extend(self.rows.iter().map(|row| self.cells(row)));
-        let columns = lines.first().map_or(0, Vec::len);
-        let width = |column: usize| {
-            lines
-                .iter()
-                .filter_map(|line| line.get(column))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for (number, line) in lines.iter().enumerate() {
-            let cells: Vec<String> = line
-                .iter()
-                .zip(&widths)
-                .enumerate()
-                .map(|(column, (cell, width))| match column {
-                    0 => format!("{cell:<width$}"),
-                    _ => format!("{cell:>width$}"),
-                })
-                .collect();
-            text.push_str(&format!("| {} |\n", cells.join(" | ")));
-            if number == 0 {
-                let rules: Vec<String> = widths
-                    .iter()
-                    .enumerate()
-                    .map(|(column, &width)| match column {
-                        0 => "-".repeat(width),
-                        _ => format!("{}:", "-".repeat(width.saturating_sub(1))),
-                    })
-                    .collect();
-                text.push_str(&format!("| {} |\n", rules.join(" | ")));
-            }
-        }
-        text
+        aligned(&self.lines())
     }
 
     /// The table in HTML.
     pub(crate) fn html(&self) -> String {
-        let head: String = self
-            .header()
-            .iter()
-            .map(|cell| {
-                format!("<th scope=\"col\">{}</th>", escaped(&cell.replace("95 %", "95\u{a0}%")))
-            })
-            .collect();
-        let body: String = self
-            .rows
-            .iter()
-            .map(|row| {
-                let cells = self.cells(row);
-                let cells = cells.iter().enumerate().map(|(column, cell)| match column {
-                    0 => format!("<th scope=\"row\">{}</th>", escaped(cell)),
-                    _ => format!("<td>{}</td>", escaped(cell)),
-                });
-                format!("<tr>{}</tr>\n", cells.collect::<String>())
-            })
-            .collect();
-        format!(
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table of methods\"><table>\n\
-             <caption>{}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n",
-            escaped(&self.caption)
-        )
+        html(&self.lines(), &self.caption, "Table of methods")
     }
+}
+
+/// A header and lines as a table in Markdown, aligned so that it reads well on a terminal.
+pub(crate) fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
+    let width = |column: usize| {
+        lines
+            .iter()
+            .filter_map(|line| line.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        let cells: Vec<String> = line
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(column, (cell, width))| match column {
+                0 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            })
+            .collect();
+        text.push_str(&format!("| {} |\n", cells.join(" | ")));
+        if number == 0 {
+            let rules: Vec<String> = widths
+                .iter()
+                .enumerate()
+                .map(|(column, &width)| match column {
+                    0 => "-".repeat(width),
+                    _ => format!("{}:", "-".repeat(width.saturating_sub(1))),
+                })
+                .collect();
+            text.push_str(&format!("| {} |\n", rules.join(" | ")));
+        }
+    }
+    text
+}
+
+/// A header and lines as a table in HTML, with this name for readers of the screen.
+pub(crate) fn html(lines: &[Vec<String>], caption: &str, name: &str) -> String {
+    let head = |cell: &String| {
+        format!("<th scope=\"col\">{}</th>", escaped(&cell.replace("95 %", "95\u{a0}%")))
+    };
+    let row = |line: &Vec<String>| {
+        let cells = line.iter().enumerate().map(|(column, cell)| match column {
+            0 => format!("<th scope=\"row\">{}</th>", escaped(cell)),
+            _ => format!("<td>{}</td>", escaped(cell)),
+        });
+        format!("<tr>{}</tr>\n", cells.collect::<String>())
+    };
+    let first: String = lines.iter().take(1).flatten().map(head).collect();
+    let body: String = lines.iter().skip(1).map(row).collect();
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\"><table>\n\
+         <caption>{}</caption>\n<thead><tr>{first}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n",
+        escaped(caption)
+    )
 }

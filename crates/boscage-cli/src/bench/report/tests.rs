@@ -12,6 +12,7 @@ use boscage_bench::statistics::{RESAMPLES, Statistic, bootstrap_interval};
 use super::chart::sensible_scale;
 use super::curves::{Curve, CurvePoint, Metric, cost_curves, curves};
 use super::figures::{cost_over_dimension, of_problem, of_series};
+use super::pooled::pooled;
 use super::selection::{ProblemRuns, problems, seed_list};
 use super::table::{Difference, table};
 use super::{Horizontal, baseline};
@@ -479,4 +480,73 @@ fn the_median_run_by_f1_is_drawn() {
     assert_eq!(figures[1].svg.matches("class=\"true-edge\"").count(), 1);
     assert_eq!(figures[1].svg.matches("class=\"right s0\"").count(), 1);
     assert_eq!(figures[1].svg.matches("class=\"vertex\"").count(), 4);
+}
+
+#[test]
+fn regrets_of_all_problems_together_are_ratios_to_the_baseline() {
+    let on = |problem: &str, mut run: RunResult| {
+        run.start.problem = problem.to_string();
+        run
+    };
+    let mut runs = vec![
+        // Twice the baseline's regret in both seeds …
+        on("one", values("tree", 0, &[8.0, 4.0, 2.0])),
+        on("one", values("tree", 1, &[8.0, 4.0, 1.0])),
+        on("one", values("other", 0, &[8.0, 4.0, 5.0])),
+        on("one", values("other", 1, &[8.0, 4.0, 2.0])),
+        // … and eight times and twice on a problem of another scale.
+        on("two", values("tree", 0, &[800.0, 400.0, 100.0])),
+        on("two", values("tree", 1, &[800.0, 400.0, 100.0])),
+        on("two", values("other", 0, &[800.0, 800.0, 800.0])),
+        on("two", values("other", 1, &[800.0, 200.0, 200.0])),
+    ];
+    let together = |runs: &[RunResult]| pooled(&problems(runs).unwrap(), "tree");
+    let found = together(&runs).unwrap();
+    assert_eq!((found.problems, found.times.as_slice()), (2, [3].as_slice()));
+    let [(label, ratios)] = found.rows.as_slice() else { panic!("{:?}", found.rows) };
+    assert_eq!(label, "other");
+    let [Some(ratio)] = ratios.as_slice() else { panic!("{ratios:?}") };
+    // ln 2 on average in one, ln 4 in the other.
+    let centre = 1.5 * 2.0_f64.ln();
+    assert!((ratio.ratio.ln() - centre).abs() < 1e-4, "{ratio:?}");
+    // The seeds of the second are ln 8 and ln 2: a variance of (ln 4)²/2, half of that for the mean of two, and one degree of
+    // freedom.
+    let half = 12.7062 * (4.0_f64.ln() / 2.0) / 2.0;
+    let interval = ratio.interval.unwrap();
+    assert!((interval.low.ln() - (centre - half)).abs() < 1e-3, "{interval:?}");
+    assert!((interval.high.ln() - (centre + half)).abs() < 1e-3, "{interval:?}");
+    assert_eq!(found.cells()[1][0], "other");
+    assert!(found.cells()[1][1].starts_with("2.828 [0.034"), "{:?}", found.cells());
+
+    // A regret of 0 has a ratio, and noise says what is small: (0 + 0.1)/(0.3 + 0.1).
+    let mut none = runs.clone();
+    for run in &mut none {
+        run.start.noise_std = 1.0;
+        for trial in &mut run.trials {
+            trial.regret = Some(if run.start.method == "tree" { 0.3 } else { 0.0 });
+        }
+    }
+    let found = together(&none).unwrap();
+    let ratio = found.rows[0].1[0].clone().unwrap();
+    assert!((ratio.ratio - 0.25).abs() < 1e-5, "{ratio:?}");
+
+    // A run that has not come so far has no part in it, and neither has its method.
+    let mut unfinished = runs.clone();
+    unfinished[2].trials.truncate(2);
+    unfinished[3].trials.truncate(2);
+    assert_eq!(together(&unfinished), None);
+
+    // Nothing is said of a method that was not run on all, of one problem, or without optimum.
+    assert_eq!(together(&runs[..6]), None);
+    assert_eq!(together(&runs[..4]), None);
+    let mut unknown = runs.clone();
+    for run in &mut unknown {
+        run.start.optimum = None;
+    }
+    assert_eq!(together(&unknown), None);
+    // A problem without the baseline is left out, and it is said so.
+    runs.push(on("three", values("other", 0, &[8.0, 4.0, 2.0])));
+    let found = together(&runs).unwrap();
+    assert_eq!((found.problems, found.left_out), (2, 1));
+    assert!(found.caption().contains("1 more"), "{}", found.caption());
 }
