@@ -2,12 +2,16 @@
 
     benches/peers/run compare.py run --suite open --seeds 3 --jobs 2
     benches/peers/run compare.py run --problems star25-continuous --solvers boscage,optuna-tpe --budget 100
-    benches/peers/run compare.py table results/peers --out experiments/peers
+    benches/peers/run compare.py keep results/peers --kept experiments/peers/runs.csv
+    benches/peers/run compare.py table --kept experiments/peers/runs.csv --out experiments/peers
 
 A problem is a function of `boscage bench problems`; its seed draws or moves it. For each problem and seed all solvers are told the
 same 10 uniform random points first, and get the same noise at the same evaluation. Every run is a file of JSON lines in the results
 folder: what it is, then one line an evaluation with the value (without noise), what the solver saw, and the CPU seconds of ask and
 tell, then how it ended. A run that is there is not run again, unless it broke off, failed, or was made with another version.
+
+`keep` adds what the runs of a folder came to, the best value after every 10 evaluations, to a table that is small enough to be
+committed: some solvers take minutes a run, and `run --kept` and `table --kept` take such runs for done.
 
 `table` prints medians over the seeds and writes them, with figures, as Markdown. t counts all evaluations, the first 10 too.
 
@@ -17,6 +21,7 @@ It measures and does not judge.
 import argparse
 import collections
 import concurrent.futures
+import csv
 import datetime
 import json
 import os
@@ -35,6 +40,11 @@ from solvers import SOLVERS, Unsupported, make, solver_class, version
 FIRST_POINTS = 10
 #: What tables show, as far as runs go.
 TIMES = [50, 100, 200, 300]
+#: What is kept of a run besides its best values: texts, and numbers of which one may be missing.
+KEPT_TEXTS = ["problem", "solver", "version", "date", "ended"]
+KEPT_NUMBERS = ["seed", "dimension", "noise_std", "optimum", "budget", "max_cpu_seconds", "cpu", "memory_mb"]
+#: Evaluations from one kept best value to the next.
+KEPT_EVERY = 10
 #: Of figures.
 COLOURS = {
     "boscage": "blue",
@@ -76,11 +86,16 @@ def is_done(path, options, solver):
     if found is None:
         return False
     head, _, last = found
-    if head["budget"] != options.budget or head["version"] != version(solver):
+    return serves(head, last["ended"], options, solver)
+
+
+def serves(head, ended, options, solver):
+    """Whether a run that is there is the one that is wanted. A longer one is."""
+    if head["budget"] < options.budget or head["version"] != version(solver):
         return False
-    if last["ended"] == OUT_OF_TIME:
+    if ended == OUT_OF_TIME:
         return options.max_cpu_seconds is not None and head["max_cpu_seconds"] >= options.max_cpu_seconds
-    return last["ended"] == "budget" or last["ended"].startswith(LEFT_OUT)
+    return ended == "budget" or ended.startswith(LEFT_OUT)
 
 
 def one(problem_name, solver_name, seed, options):
@@ -154,7 +169,14 @@ def run(options):
         solver_class(solver)
     # Seeds first: half of a comparison is a comparison with half of the seeds.
     wanted = [(p, s, seed) for seed in options.seeds for p in problems for s in options.solvers]
-    todo = [which for which in wanted if not is_done(run_file(options.results, *which), options, which[1])]
+    kept = {
+        (run.problem, run.solver, run.seed)
+        for run in kept_runs(options.kept)
+        if run.solver in options.solvers and serves(run.head, run.ended, options, run.solver)
+    }
+    todo = [
+        which for which in wanted if which not in kept and not is_done(run_file(options.results, *which), options, which[1])
+    ]
     print(f"{len(wanted)} runs, of which {len(wanted) - len(todo)} are there", file=sys.stderr)
     environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "RAYON")}
     common = ["--results", str(options.results), "--budget", str(options.budget)]
@@ -183,9 +205,9 @@ def run(options):
 
 
 class Run:
-    """What a table needs of a run."""
+    """What a table needs of a run: what it is, its best values, and the mean CPU seconds of the last 10 asks and tells up to t."""
 
-    def __init__(self, head, evaluations, last):
+    def __init__(self, head, best, seconds, last):
         self.problem, self.solver, self.seed, self.head, self.ended = (
             head["problem"],
             head["solver"],
@@ -194,11 +216,39 @@ class Run:
             last["ended"],
         )
         self.cpu, self.memory = last["cpu"], last["memory_mb"]
-        self.best, best = [], float("inf")
+        self.best, self.seconds_at = best, seconds.get
+
+    @classmethod
+    def of_lines(cls, head, evaluations, last):
+        best, lowest = [], float("inf")
         for line in evaluations:
-            best = min(best, line["value"])
-            self.best.append(best)
-        self.seconds = [line["ask"] + line["tell"] for line in evaluations]
+            lowest = min(lowest, line["value"])
+            best.append(lowest)
+        every = [line["ask"] + line["tell"] for line in evaluations]
+        chosen = {t: every[max(head["first_points"], t - 10) : t] for t in TIMES if t <= len(best)}
+        return cls(head, best, {t: statistics.mean(of) for t, of in chosen.items() if of}, last)
+
+    @classmethod
+    def of_row(cls, row):
+        numbers = {name: float(row[name]) if row[name] else None for name in KEPT_NUMBERS}
+        for name in ("seed", "dimension", "budget", "memory_mb"):
+            numbers[name] = int(numbers[name])
+        head = {"first_points": FIRST_POINTS} | {name: row[name] for name in KEPT_TEXTS} | numbers
+        # Between two kept values the best is that of the first: a figure has steps there, and begins with the first.
+        best, lowest = [], float("nan")
+        for value in row["best"].split():
+            best += [lowest] * (KEPT_EVERY - 1) + [float(value)]
+            lowest = best[-1]
+        pairs = (pair.split(":") for pair in row["seconds"].split())
+        return cls(head, best, {int(t): float(seconds) for t, seconds in pairs}, head)
+
+    def row(self):
+        facts = self.head | {"ended": self.ended, "cpu": self.cpu, "memory_mb": self.memory}
+        row = {name: facts[name] for name in [*KEPT_TEXTS, *KEPT_NUMBERS]}
+        row["best"] = " ".join(f"{value:.7g}" for value in self.best[KEPT_EVERY - 1 :: KEPT_EVERY])
+        known = ((t, self.seconds_at(t)) for t in TIMES)
+        row["seconds"] = " ".join(f"{t}:{seconds:.4g}" for t, seconds in known if seconds is not None)
+        return row
 
     def at(self, t):
         """The best value after t evaluations, if there were so many."""
@@ -208,23 +258,41 @@ class Run:
         value, optimum = self.at(t), self.head["optimum"]
         return None if value is None or optimum is None else value - optimum
 
-    def seconds_at(self, t):
-        """Mean CPU seconds of the last 10 asks and tells up to t."""
-        if len(self.best) < t:
-            return None
-        chosen = self.seconds[max(self.head["first_points"], t - 10) : t]
-        return statistics.mean(chosen) if chosen else None
-
 
 def all_runs(folder):
     runs = []
     for path in sorted(pathlib.Path(folder).glob("*/*.jsonl")):
         found = read(path)
         if found is not None and not found[2]["ended"].startswith((LEFT_OUT, "failed: ")):
-            runs.append(Run(*found))
+            runs.append(Run.of_lines(*found))
         elif found is None or found[2]["ended"].startswith("failed: "):
             print(f"not counted: {path} ({found[2]['ended'] if found else 'it broke off'})", file=sys.stderr)
     return runs
+
+
+def kept_runs(path):
+    """The runs of a table that `keep` has written; none without one."""
+    if path is None or not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [Run.of_row(row) for row in csv.DictReader(file)]
+
+
+def keep(options):
+    """Adds runs to a table, each in the place of an older one of the same problem, solver and seed."""
+    if options.kept is None:
+        raise SystemExit("say with --kept which table they are to be added to")
+    runs = [run for run in all_runs(options.results) if not options.solvers or run.solver in options.solvers]
+    runs = [run for run in runs if not options.problems or run.problem in options.problems]
+    of = {(run.problem, run.solver, run.seed): run.row() for run in [*kept_runs(options.kept), *runs]}
+    options.kept.parent.mkdir(parents=True, exist_ok=True)
+    part = options.kept.with_suffix(".part")
+    with part.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*KEPT_TEXTS, *KEPT_NUMBERS, "best", "seconds"], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(of[which] for which in sorted(of))
+    part.replace(options.kept)
+    print(f"{len(of)} runs are in {options.kept}, {len(runs)} of them from {options.results}")
 
 
 def number(value):
@@ -425,11 +493,13 @@ def figure(runs, problems, solvers, path):
 
 
 def table(options):
-    runs = all_runs(options.results)
-    runs = [run for run in runs if not options.solvers or run.solver in options.solvers]
-    runs = [run for run in runs if not options.problems or run.problem in options.problems]
+    of = {(run.problem, run.solver, run.seed): run for run in [*kept_runs(options.kept), *all_runs(options.results)]}
+    wanted = [name for name in options.problems or (SUITES[options.suite] if options.suite else [])]
+    runs = [run for run in of.values() if not options.solvers or run.solver in options.solvers]
+    runs = [run for run in runs if not wanted or run.problem in wanted]
+    runs = [run for run in runs if not options.seeds or run.seed in options.seeds]
     if not runs:
-        raise SystemExit(f"there are no complete runs in {options.results}")
+        raise SystemExit(f"there are no complete runs in {options.results}{f' and {options.kept}' if options.kept else ''}")
     # With a small budget, its end.
     longest = max(run.head["budget"] for run in runs)
     TIMES[:] = [t for t in TIMES if t <= longest] or [longest]
@@ -454,14 +524,25 @@ def seeds(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for command in ("run", "one", "table"):
-        help_text = {"run": "run what is missing", "one": "one run, in this process", "table": "medians, ranks and figures"}
-        part = commands.add_parser(command, help=help_text[command])
+    help_texts = {
+        "run": "run what is missing",
+        "one": "one run, in this process",
+        "keep": "add what runs came to to a small table",
+        "table": "medians, ranks and figures",
+    }
+    for command, help_text in help_texts.items():
+        part = commands.add_parser(command, help=help_text)
         part.add_argument("--problems", type=names, help="names with commas between them; all of the suite if left out")
         part.add_argument("--solvers", type=names, help=f"names with commas between them, of {', '.join(SOLVERS)}; all if left out")
-        if command == "table":
+        if command != "one":
+            part.add_argument("--kept", type=pathlib.Path, help="a table of runs that `keep` has written")
+        if command in ("keep", "table"):
             part.add_argument("results", nargs="?", type=pathlib.Path, default=ROOT / "results" / "peers")
+        if command == "table":
+            part.add_argument("--suite", choices=SUITES, help="only the problems of this suite")
+            part.add_argument("--seeds", type=seeds, help="only these: how many, or from-to")
             part.add_argument("--out", type=pathlib.Path, help="folder for README.md and regret.png")
+        if command in ("keep", "table"):
             continue
         part.add_argument("--results", type=pathlib.Path, default=ROOT / "results" / "peers", help="default: results/peers")
         part.add_argument("--suite", choices=SUITES, default="open", help="held-out is for a last check only")
@@ -470,8 +551,8 @@ def main():
         part.add_argument("--max-cpu-seconds", type=float, help="of a run; it is ended then, and noted so")
         part.add_argument("--jobs", type=int, default=1, help="runs at a time; default 1")
     options = parser.parse_args()
-    if options.command == "table":
-        return table(options)
+    if options.command in ("keep", "table"):
+        return {"keep": keep, "table": table}[options.command](options)
     if options.budget <= FIRST_POINTS:
         parser.error(f"--budget must be above {FIRST_POINTS}")
     if options.command == "one":

@@ -25,7 +25,7 @@ use crate::guard::{Guard, Rival, Verdict};
 use crate::joint_ucb::{everywhere, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
-use crate::local_search::LocalSearch;
+use crate::local_search::{LocalModel, LocalSearch, Neighbourhood};
 use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
 use crate::optimizer::{Model, Optimizer};
 use crate::outputs::{OutputMap, OutputRule};
@@ -275,6 +275,17 @@ pub enum Phase {
 /// Called with each phase of an ask as it begins. The crate has no clock: who wants times takes them here.
 pub type Observer = Arc<dyn Fn(Phase) + Send + Sync>;
 
+/// What is searched near the best point.
+#[derive(Debug, Clone)]
+struct LocalModels {
+    /// Number of observations that it was found with: those of the model.
+    observations: usize,
+    /// The prior of a model of its own, in units of its box.
+    own: AdditivePrior,
+    /// Whether the model that searches the whole space predicts outcomes near the box better.
+    whole_is_better: bool,
+}
+
 /// GP-UCB with an additive GP, one ask at a time.
 #[derive(Clone)]
 pub struct AdditiveGpUcb {
@@ -291,8 +302,7 @@ pub struct AdditiveGpUcb {
     /// The model conditioned on its first `model.observations` observations at once and on later ones row by row, so
     /// that a resumed run has the same bits.
     posterior: Option<AdditivePosterior>,
-    /// The prior of local models, in units of their box, and the number of observations it was learned from: those of `model`.
-    local_prior: Option<(usize, AdditivePrior)>,
+    local_models: Option<LocalModels>,
     /// The rival that searches the whole space, if one does, conditioned like `posterior`.
     rival_posterior: Option<AdditivePosterior>,
     evaluations: usize,
@@ -364,7 +374,7 @@ impl AdditiveGpUcb {
             initial,
             model,
             posterior: None,
-            local_prior: None,
+            local_models: None,
             rival_posterior: None,
             evaluations: 0,
             fallbacks: 0,
@@ -405,10 +415,7 @@ impl AdditiveGpUcb {
         let y = self.model_outcomes();
         let mut posterior = match self.posterior.take() {
             Some(posterior) => posterior,
-            None => {
-                let n = self.model.observations;
-                self.model.prior.condition(&self.data.with_outcomes(n, y[..n].to_vec()))?
-            }
+            None => self.model.prior.condition(&self.learned_data())?,
         };
         for (a, &y) in y.iter().enumerate().skip(posterior.len()) {
             posterior.append(&self.data.point(a), y)?;
@@ -420,8 +427,7 @@ impl AdditiveGpUcb {
     /// [`AdditiveGpUcb::posterior`] had then.
     pub(crate) fn posterior_of_first(&self, n: usize) -> Result<AdditivePosterior> {
         let (y, learned) = (self.model_outcomes(), self.model.observations);
-        let mut posterior =
-            self.model.prior.condition(&self.data.with_outcomes(learned, y[..learned].to_vec()))?;
+        let mut posterior = self.model.prior.condition(&self.learned_data())?;
         for (a, &y) in y.iter().enumerate().take(n).skip(learned) {
             posterior.append(&self.data.point(a), y)?;
         }
@@ -566,41 +572,72 @@ impl AdditiveGpUcb {
         best.len() >= 8 && spread > 0.0 && noise > spread
     }
 
-    /// The prior of local models, learned from the observations that the model was learned from: a function of these and of the
-    /// settings, so that a resumed run has the same.
-    fn local_prior(&mut self, local: &LocalSearch) -> Result<&AdditivePrior> {
+    /// What is searched near the best point: a function of the observations that the model was learned from and of the settings, so
+    /// that a resumed run has the same.
+    fn local_models(&mut self, local: &LocalSearch) -> Result<&LocalModels> {
         let learned = self.model.observations;
-        if self.local_prior.as_ref().is_none_or(|(n, _)| *n != learned) {
-            self.observe(Phase::KernelLearning);
-            let data = self.data.with_outcomes(learned, self.data.outcomes()[..learned].to_vec());
-            let near = local.neighbourhood(&self.space, &data, self.settings.initial_points)?;
-            // What interacts in the whole space does so near the best point.
-            let components = match self.rival() {
-                Some(Rival::Pairs(prior)) => prior.components.clone(),
-                _ => self.model.prior.components.clone(),
-            };
-            let start = AdditivePrior { components, ..self.initial.clone() };
-            let config = &self.settings.kernel_learning;
-            let found = kernel_learning(&start, &near.scaled_data()?, config)?;
-            self.local_prior = Some((learned, found.prior));
-        }
-        match &self.local_prior {
-            Some((_, prior)) => Ok(prior),
-            None => Err(Error::NotPositiveDefinite { pivot: 0 }),
-        }
+        let models = match self.local_models.take() {
+            Some(models) if models.observations == learned => models,
+            _ => {
+                let (own, near) = self.learn_local(local)?;
+                let whole_is_better = local.model == LocalModel::Turns && {
+                    let whole = match self.rival() {
+                        Some(rival) => rival.prior().condition(&self.learned_data())?,
+                        None => self.posterior_of_first(learned)?,
+                    };
+                    near.gain_of_own(&own, &whole, self.model.outputs.scale)? < 0.0
+                };
+                LocalModels { observations: learned, own, whole_is_better }
+            }
+        };
+        Ok(self.local_models.insert(models))
     }
 
-    /// A posterior of what is near the best point, and where to search.
+    /// The prior of a local model, in units of its box, and the neighbourhood that it was learned from.
+    fn learn_local(&self, local: &LocalSearch) -> Result<(AdditivePrior, Neighbourhood)> {
+        self.observe(Phase::KernelLearning);
+        let learned = self.model.observations;
+        let data = self.data.with_outcomes(learned, self.data.outcomes()[..learned].to_vec());
+        let near = local.neighbourhood(&self.space, &data, self.settings.initial_points)?;
+        // What interacts in the whole space does so near the best point.
+        let components = match self.rival() {
+            Some(Rival::Pairs(prior)) => prior.components.clone(),
+            _ => self.model.prior.components.clone(),
+        };
+        let start = AdditivePrior { components, ..self.initial.clone() };
+        let config = &self.settings.kernel_learning;
+        Ok((kernel_learning(&start, &near.scaled_data()?, config)?.prior, near))
+    }
+
+    /// The observations that the model was learned from, as it sees them.
+    fn learned_data(&self) -> Dataset {
+        let (n, mut y) = (self.model.observations, self.model_outcomes());
+        y.truncate(n);
+        self.data.with_outcomes(n, y)
+    }
+
+    /// A posterior to search near the best point, and where to search.
     fn local_posterior(
         &mut self,
         local: &LocalSearch,
         pending: &[Point],
     ) -> Result<(AdditivePosterior, Vec<(f64, f64)>)> {
         let near = local.neighbourhood(&self.space, &self.data, self.settings.initial_points)?;
-        let prior = near.unscaled(self.local_prior(local)?);
+        let is_turn = local.is_turn_of_whole(self.data.len() + pending.len());
+        let own = match local.model {
+            LocalModel::Whole => None,
+            _ => {
+                let models = self.local_models(local)?;
+                (!(is_turn && models.whole_is_better)).then(|| near.unscaled(&models.own))
+            }
+        };
+        let failed = self.failed.clone();
         self.observe(Phase::Conditioning);
-        let posterior = prior.condition(&near.data)?;
-        let posterior = posterior.with_failed(&self.failed)?.with_pending(pending)?;
+        let posterior = match &own {
+            Some(prior) => &prior.condition(&near.data)?,
+            None => self.searching_posterior()?,
+        };
+        let posterior = posterior.with_failed(&failed)?.with_pending(pending)?;
         Ok((posterior, near.region))
     }
 
@@ -652,14 +689,20 @@ impl AdditiveGpUcb {
         self.model.verdict.as_ref().and_then(|verdict| verdict.rival.as_ref())
     }
 
+    /// The posterior that searches the whole space, given all observations: the rival's, if there is one.
+    fn searching_posterior(&mut self) -> Result<&AdditivePosterior> {
+        match self.take_rival()? {
+            Some(rival) => Ok(self.rival_posterior.insert(rival)),
+            None => self.posterior(),
+        }
+    }
+
     /// Its posterior given all observations; to be put back.
     fn take_rival(&mut self) -> Result<Option<AdditivePosterior>> {
-        let (n, y) = (self.model.observations, self.model_outcomes());
+        let y = self.model_outcomes();
         let mut posterior = match (self.rival_posterior.take(), self.rival()) {
             (Some(posterior), _) => posterior,
-            (None, Some(rival)) => {
-                rival.prior().condition(&self.data.with_outcomes(n, y[..n].to_vec()))?
-            }
+            (None, Some(rival)) => rival.prior().condition(&self.learned_data())?,
             (None, None) => return Ok(None),
         };
         for (a, &y) in y.iter().enumerate().skip(posterior.len()) {
@@ -870,7 +913,7 @@ impl Optimizer for AdditiveGpUcb {
         }
         self.model = model;
         self.posterior = None;
-        self.local_prior = None;
+        self.local_models = None;
         self.rival_posterior = None;
         Ok(())
     }
@@ -1019,6 +1062,8 @@ mod tests {
             // A present that takes everything for noise.
             optimizer.model.prior.noise_std = 1.0;
             optimizer.model.prior.kernel.scales.fill(1e-6);
+            let pairs = optimizer.model.prior.all_pairs.as_mut();
+            pairs.unwrap().weights.fill(1e-6);
             optimizer.learn(&Stream::new(3, n)).unwrap();
             optimizer.model
         };
@@ -1029,6 +1074,32 @@ mod tests {
         }
         assert_eq!(learned(early, 30), learned(both, 30));
         assert_eq!(learned(early, 70), learned(present, 70));
+    }
+
+    #[test]
+    fn the_whole_space_has_its_turn_near_the_best_point_where_it_predicts_better() {
+        let local = LocalSearch::default();
+        let whole_is_better = |outcome| {
+            let mut optimizer = told(80, KernelStart::InitialEarly, outcome);
+            optimizer.learn(&Stream::new(3, 80)).unwrap();
+            optimizer.local_models(&local).unwrap().whole_is_better
+        };
+        // What holds everywhere is learned from everywhere; what spans nine orders of magnitude is not.
+        let waves = |x: &[f64]| (9.0 * x[0]).sin() + (8.0 * x[1]).cos() + (7.0 * x[2]).sin();
+        assert!(whole_is_better(waves));
+        assert!(!whole_is_better(|x| -10.0_f64.powf(3.0 * x.iter().sum::<f64>())));
+        // At the turn of the whole space its model is searched, otherwise the box's own.
+        let mut optimizer = told(83, KernelStart::InitialEarly, waves);
+        optimizer.learn(&Stream::new(3, 83)).unwrap();
+        let prior = |optimizer: &mut AdditiveGpUcb, pending: &[Point]| {
+            optimizer.local_posterior(&local, pending).unwrap().0.prior().clone()
+        };
+        assert!(local.is_turn_of_whole(83) && optimizer.rival().is_none());
+        assert_eq!(prior(&mut optimizer, &[]), optimizer.model.prior);
+        let pending = vec![Point(vec![0.1; 3]), Point(vec![0.2; 3])];
+        assert!(!local.is_turn_of_whole(85));
+        let own = prior(&mut optimizer, &pending);
+        assert_ne!(own, optimizer.model.prior);
     }
 
     #[test]

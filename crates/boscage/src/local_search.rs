@@ -2,8 +2,9 @@
 //!
 //! Not in the paper. A model of the whole space spends its resolution on regions that are long known to be bad: where outcomes
 //! span many orders of magnitude it cannot tell the good ones apart. Some asks therefore stay in a box around the best
-//! observation and use a model that is learned from the observations near it alone, with their own scale of outcomes, and with
-//! lengthscales that count in sizes of the box. The idea of a box that grows with success and shrinks with failure is that of
+//! observation. There, a model that is learned from the observations near it alone, with their own scale of outcomes and with
+//! lengthscales that count in sizes of the box, takes turns with the model of the whole space, which knows more observations, if that
+//! one predicts left-out outcomes near the box better. The idea of a box that grows with success and shrinks with failure is that of
 //! trust regions (Eriksson et al. 2019, *Scalable global optimization via local Bayesian optimization*); what is different is that
 //! no observation is forgotten, that the search of the whole space goes on in between, and that the box is a function of the
 //! outcomes alone, so that it needs no state and survives a restart.
@@ -15,8 +16,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::additive_gp::{AdditivePrior, Dataset};
+use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset};
 use crate::error::{Error, Result};
+use crate::model_comparison::left_out;
 use crate::outputs::{OutputMap, OutputRule};
 use crate::space::{Point, Space};
 
@@ -44,11 +46,37 @@ pub struct LocalSearch {
     pub patience: f64,
     /// How many observations a local model has at least, in multiples of the number of variables: the nearest.
     pub points: f64,
+    /// Which model is searched in the box.
+    pub model: LocalModel,
+}
+
+/// Which model is searched in the box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LocalModel {
+    /// One of its own, learned from the nearest observations.
+    Own,
+    /// The one that searches the whole space.
+    Whole,
+    /// One of its own, and at every other local ask the one that searches the whole space, while that makes the outcomes near the
+    /// box more likely, each left out in turn: what predicts better over all need not do so at the very best points, so that
+    /// neither is left to itself.
+    #[default]
+    Turns,
 }
 
 impl Default for LocalSearch {
     fn default() -> Self {
-        Self { every: 2, blind: 8, kappa: 1.0, half_width: 0.1, patience: 0.5, points: 2.0 }
+        Self {
+            every: 2,
+            blind: 8,
+            kappa: 1.0,
+            half_width: 0.1,
+            patience: 0.5,
+            points: 2.0,
+            model: LocalModel::Turns,
+        }
     }
 }
 
@@ -80,6 +108,15 @@ impl LocalSearch {
     /// Whether an ask with so many observations and pending points is local.
     pub(crate) fn is_due(&self, count: usize, blind: bool) -> bool {
         if blind { !count.is_multiple_of(self.blind) } else { count % self.every == self.every - 1 }
+    }
+
+    /// Whether, of the local asks, one with so many observations and pending points is the turn of the model of the whole space.
+    pub(crate) fn is_turn_of_whole(&self, count: usize) -> bool {
+        match self.model {
+            LocalModel::Own => false,
+            LocalModel::Whole => true,
+            LocalModel::Turns => (count / self.every) % 2 == 1,
+        }
     }
 
     /// h after these outcomes, of which the first `initial` were not chosen by a model.
@@ -148,17 +185,21 @@ impl LocalSearch {
         // Twice the typical distance of a point in the box from its centre.
         let radius = 2.0 * half * (dimension as f64 / 3.0).sqrt();
         let mut near = Dataset::empty(dimension);
+        let mut members = Vec::new();
         for (rank, &(distance, a)) in nearest.iter().enumerate() {
             if rank >= fewest && distance >= radius {
                 break;
             }
             near.push(&data.point(a), y[a])?;
+            members.push(a);
         }
         let outputs = OutputMap::fit(OutputRule::Standardised, near.outcomes());
         let scaled = near.outcomes().iter().map(|&y| outputs.apply(y)).collect();
         Ok(Neighbourhood {
             region: region.collect(),
             data: near.with_outcomes(near.len(), scaled),
+            members,
+            scale: outputs.scale,
             units: (0..dimension)
                 .map(|d| if space.is_categorical(d) { 1.0 } else { 2.0 * half })
                 .collect(),
@@ -173,6 +214,10 @@ pub(crate) struct Neighbourhood {
     pub(crate) region: Vec<(f64, f64)>,
     /// The observations, with outcomes as a local model sees them.
     pub(crate) data: Dataset,
+    /// Their places among all observations.
+    members: Vec<usize>,
+    /// The difference of outcomes that a local model sees as 1.
+    scale: f64,
     /// What lengthscales are measured in: the width of the box, and 1 for categories.
     units: Vec<f64>,
 }
@@ -188,6 +233,25 @@ impl Neighbourhood {
         Ok(data)
     }
 
+    /// By how much the log density of its outcomes, each predicted from all others that a model knows, is larger for the local model
+    /// with this prior than for that of the whole space, which sees a difference of `scale` as 1.
+    pub(crate) fn gain_of_own(
+        &self,
+        prior: &AdditivePrior,
+        whole: &AdditivePosterior,
+        scale: f64,
+    ) -> Result<f64> {
+        let log_density = |&(residual, variance): &(f64, f64), scale: f64| {
+            // Of the outcome itself rather than of what a model sees, or the two could not be compared.
+            -0.5 * (residual * residual / variance + variance.ln()) - scale.ln()
+        };
+        let own = left_out(&self.unscaled(prior).condition(&self.data)?);
+        let whole = left_out(whole);
+        let own = own.iter().map(|outcome| log_density(outcome, self.scale));
+        let whole = self.members.iter().filter_map(|&a| whole.get(a));
+        Ok(own.sum::<f64>() - whole.map(|outcome| log_density(outcome, scale)).sum::<f64>())
+    }
+
     /// A prior in units of the box, as one in coordinates of the space.
     pub(crate) fn unscaled(&self, prior: &AdditivePrior) -> AdditivePrior {
         let mut prior = prior.clone();
@@ -201,6 +265,7 @@ impl Neighbourhood {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::Component;
     use crate::kernel::{Kernel, KernelFamily};
     use crate::space::Parameter;
     use crate::stream::{Purpose, Stream};
@@ -280,6 +345,54 @@ mod tests {
         assert_eq!(scaled.outcomes(), near.data.outcomes());
     }
 
+    /// The slow way: every outcome near the box is left out, and predicted by what is left.
+    #[test]
+    fn the_gain_of_an_own_model_is_that_of_left_out_outcomes() {
+        let space = Space::unit_cube(3).unwrap();
+        let data = data(&space, 30, |_, point| (7.0 * point.0[0]).sin() + point.0[1]);
+        let near = LocalSearch { half_width: 0.1, ..LocalSearch::default() };
+        let near = near.neighbourhood(&space, &data, 30).unwrap();
+        assert!(near.data.len() < 30);
+        let prior = |lengthscale| AdditivePrior {
+            components: (0..3).map(|i| Component::new(vec![i]).unwrap()).collect(),
+            kernel: Kernel::uniform(KernelFamily::Matern52, 3, lengthscale, 1.0),
+            noise_std: 0.1,
+            all_pairs: None,
+        };
+        let log_density = |prior: &AdditivePrior, data: &Dataset, a: usize, scale: f64| {
+            let mut others = Dataset::empty(3);
+            for b in (0..data.len()).filter(|&b| b != a) {
+                others.push(&data.point(b), data.outcomes()[b]).unwrap();
+            }
+            let normal = prior.condition(&others).unwrap().joint(&data.point(a)).unwrap();
+            let std = (normal.variance + prior.noise_std.powi(2)).sqrt();
+            // By a difference of outcomes, not of what the model sees.
+            -0.5 * ((data.outcomes()[a] - normal.mean) / std).powi(2) - (std * scale).ln()
+        };
+        // The whole space sees outcomes in units of 5, moved by 1.
+        let seen: Vec<f64> = data.outcomes().iter().map(|y| (y - 1.0) / 5.0).collect();
+        let whole = data.with_outcomes(30, seen);
+        let (own_prior, whole_prior) = (prior(2.0), prior(0.7));
+        let mut wanted = 0.0;
+        for a in 0..near.data.len() {
+            let same = (0..30).find(|&b| data.point(b) == near.data.point(a)).unwrap();
+            let scale = data_scale(&data, &near);
+            wanted += log_density(&near.unscaled(&own_prior), &near.data, a, scale)
+                - log_density(&whole_prior, &whole, same, 5.0);
+        }
+        let gain = near.gain_of_own(&own_prior, &whole_prior.condition(&whole).unwrap(), 5.0);
+        assert!((gain.unwrap() - wanted).abs() < 1e-8, "{wanted}");
+    }
+
+    /// How many units of the outcomes are one of a local model, from two of them.
+    fn data_scale(data: &Dataset, near: &Neighbourhood) -> f64 {
+        let raw = |a: usize| {
+            let same = (0..data.len()).find(|&b| data.point(b) == near.data.point(a)).unwrap();
+            data.outcomes()[same]
+        };
+        (raw(0) - raw(1)) / (near.data.outcomes()[0] - near.data.outcomes()[1])
+    }
+
     #[test]
     fn finite_parameters_keep_something_to_choose() {
         let space = Space::new(vec![
@@ -308,6 +421,13 @@ mod tests {
         assert!(local.neighbourhood(&space, &Dataset::empty(2), 0).is_err());
         assert!(local.is_due(11, false) && !local.is_due(10, false) && !local.is_due(12, false));
         assert!(local.is_due(10, true) && local.is_due(11, true) && !local.is_due(16, true));
+        // 11, 13, 15, … are local, and every other one of them is the turn of the whole space.
+        let turns = [11, 13, 15, 17].map(|count| local.is_turn_of_whole(count));
+        assert_eq!(turns, [true, false, true, false]);
+        for (model, whole) in [(LocalModel::Own, false), (LocalModel::Whole, true)] {
+            let local = LocalSearch { model, ..local };
+            assert!((10..20).all(|count| local.is_turn_of_whole(count) == whole));
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ impl AdditiveGpUcbSettings {
             structure: Structure::Pairs,
             kernel_learning: KernelLearning {
                 budget: Budget::Fixed(40),
+                // Parameters that the next outcomes change again need no more digits than the data give them.
+                tolerance: 1e-4,
                 lengthscale_bounds: [0.02, 30.0],
                 scale_bounds: [1e-6, 30.0],
                 noise_std_bounds: Some([1e-3, 1.0]),
