@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(arguments.get(k).map(|s| s.parse()).transpose()?.unwrap_or(default))
     };
     let (dimension, trials, told) = (number(0, 25)?, number(1, 300)?, number(2, 0)?);
-    let method = Method::named(arguments.get(3).map_or("tree", |name| name.as_str()))?;
+    let method = Method::named(arguments.get(3).map_or("boscage", |name| name.as_str()))?;
     let (Method::Boscage(settings) | Method::Tree(settings)) = method else {
         return Err("only boscage and the tree methods have phases".into());
     };

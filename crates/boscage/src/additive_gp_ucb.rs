@@ -25,7 +25,7 @@ use crate::guard::{Guard, Rival, Verdict};
 use crate::joint_ucb::{everywhere, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
-use crate::local_search::{LocalModel, LocalSearch, Neighbourhood};
+use crate::local_search::{LearnedLocal, LocalModel, LocalSearch};
 use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
 use crate::optimizer::{Model, Optimizer};
 use crate::outputs::{OutputMap, OutputRule};
@@ -275,17 +275,6 @@ pub enum Phase {
 /// Called with each phase of an ask as it begins. The crate has no clock: who wants times takes them here.
 pub type Observer = Arc<dyn Fn(Phase) + Send + Sync>;
 
-/// What is searched near the best point.
-#[derive(Debug, Clone)]
-struct LocalModels {
-    /// Number of observations that it was found with: those of the model.
-    observations: usize,
-    /// The prior of a model of its own, in units of its box.
-    own: AdditivePrior,
-    /// Whether the model that searches the whole space predicts outcomes near the box better.
-    whole_is_better: bool,
-}
-
 /// GP-UCB with an additive GP, one ask at a time.
 #[derive(Clone)]
 pub struct AdditiveGpUcb {
@@ -302,7 +291,6 @@ pub struct AdditiveGpUcb {
     /// The model conditioned on its first `model.observations` observations at once and on later ones row by row, so
     /// that a resumed run has the same bits.
     posterior: Option<AdditivePosterior>,
-    local_models: Option<LocalModels>,
     /// The rival that searches the whole space, if one does, conditioned like `posterior`.
     rival_posterior: Option<AdditivePosterior>,
     evaluations: usize,
@@ -364,6 +352,7 @@ impl AdditiveGpUcb {
             log_likelihood: 0.0,
             edge_frequencies: Vec::new(),
             verdict: None,
+            local: None,
         };
         Ok(Self {
             data: Dataset::empty(dimension),
@@ -374,7 +363,6 @@ impl AdditiveGpUcb {
             initial,
             model,
             posterior: None,
-            local_models: None,
             rival_posterior: None,
             evaluations: 0,
             fallbacks: 0,
@@ -512,9 +500,15 @@ impl AdditiveGpUcb {
             log_likelihood: finite_or_lowest(posterior.log_likelihood()),
             edge_frequencies,
             verdict,
+            local: self.model.local.take(),
         };
         self.posterior = Some(posterior);
         self.rival_posterior = None;
+        // Without a model of their own, local asks search that of the whole space.
+        self.model.local = match self.settings.local {
+            Some(local) if local.model != LocalModel::Whole => self.learn_local(&local).ok(),
+            _ => None,
+        };
         Ok(())
     }
 
@@ -544,16 +538,28 @@ impl AdditiveGpUcb {
     fn learn_kernel(&self, data: &Dataset, graph: &Graph) -> Result<AdditivePrior> {
         self.observe(Phase::KernelLearning);
         let components = self.settings.structure.components(graph);
-        let start = AdditivePrior { components, ..self.model.prior.clone() };
-        let mut learned = kernel_learning(&start, data, &self.settings.kernel_learning)?;
+        self.learn_from(&self.model.prior, components, data)
+    }
+
+    /// Θ and the noise of these components, from where they were last, and from the initial ones too if that is due.
+    fn learn_from(
+        &self,
+        last: &AdditivePrior,
+        components: Vec<Component>,
+        data: &Dataset,
+    ) -> Result<AdditivePrior> {
+        let config = &self.settings.kernel_learning;
+        let start = AdditivePrior { components, ..last.clone() };
+        let mut learned = kernel_learning(&start, data, config)?;
         let twice = match self.settings.kernel_start {
             KernelStart::Present => false,
             KernelStart::PresentAndInitial => true,
             KernelStart::InitialEarly => data.len() <= EARLY,
         };
-        if twice {
-            let initial = AdditivePrior { components: start.components, ..self.initial.clone() };
-            let other = kernel_learning(&initial, data, &self.settings.kernel_learning)?;
+        let components = start.components.clone();
+        let initial = AdditivePrior { components, ..self.initial.clone() };
+        if twice && initial != start {
+            let other = kernel_learning(&initial, data, config)?;
             if other.objective > learned.objective {
                 learned = other;
             }
@@ -572,41 +578,24 @@ impl AdditiveGpUcb {
         best.len() >= 8 && spread > 0.0 && noise > spread
     }
 
-    /// What is searched near the best point: a function of the observations that the model was learned from and of the settings, so
-    /// that a resumed run has the same.
-    fn local_models(&mut self, local: &LocalSearch) -> Result<&LocalModels> {
-        let learned = self.model.observations;
-        let models = match self.local_models.take() {
-            Some(models) if models.observations == learned => models,
-            _ => {
-                let (own, near) = self.learn_local(local)?;
-                let whole_is_better = local.model == LocalModel::Turns && {
-                    let whole = match self.rival() {
-                        Some(rival) => rival.prior().condition(&self.learned_data())?,
-                        None => self.posterior_of_first(learned)?,
-                    };
-                    near.gain_of_own(&own, &whole, self.model.outputs.scale)? < 0.0
-                };
-                LocalModels { observations: learned, own, whole_is_better }
-            }
-        };
-        Ok(self.local_models.insert(models))
-    }
-
-    /// The prior of a local model, in units of its box, and the neighbourhood that it was learned from.
-    fn learn_local(&self, local: &LocalSearch) -> Result<(AdditivePrior, Neighbourhood)> {
+    /// A model of what is near the best point, from the observations that the model was just learned from, and whether that one
+    /// predicts better there.
+    fn learn_local(&self, local: &LocalSearch) -> Result<LearnedLocal> {
         self.observe(Phase::KernelLearning);
-        let learned = self.model.observations;
-        let data = self.data.with_outcomes(learned, self.data.outcomes()[..learned].to_vec());
-        let near = local.neighbourhood(&self.space, &data, self.settings.initial_points)?;
+        let near = local.neighbourhood(&self.space, &self.data, self.settings.initial_points)?;
         // What interacts in the whole space does so near the best point.
         let components = match self.rival() {
             Some(Rival::Pairs(prior)) => prior.components.clone(),
             _ => self.model.prior.components.clone(),
         };
-        let start = AdditivePrior { components, ..self.initial.clone() };
-        let config = &self.settings.kernel_learning;
-        Ok((kernel_learning(&start, &near.scaled_data()?, config)?.prior, near))
+        let last = self.model.local.as_ref().map_or(&self.initial, |local| &local.own);
+        let own = self.learn_from(last, components, &near.scaled_data()?)?;
+        let whole = match self.rival() {
+            Some(rival) => rival.prior().condition(&self.learned_data())?,
+            None => self.posterior_of_first(self.model.observations)?,
+        };
+        let gain = near.gain_of_own(&own, &whole, self.model.outputs.scale)?;
+        Ok(LearnedLocal { own, whole_is_better: gain < 0.0 })
     }
 
     /// The observations that the model was learned from, as it sees them.
@@ -624,13 +613,8 @@ impl AdditiveGpUcb {
     ) -> Result<(AdditivePosterior, Vec<(f64, f64)>)> {
         let near = local.neighbourhood(&self.space, &self.data, self.settings.initial_points)?;
         let is_turn = local.is_turn_of_whole(self.data.len() + pending.len());
-        let own = match local.model {
-            LocalModel::Whole => None,
-            _ => {
-                let models = self.local_models(local)?;
-                (!(is_turn && models.whole_is_better)).then(|| near.unscaled(&models.own))
-            }
-        };
+        let own = self.model.local.as_ref().filter(|local| !(is_turn && local.whole_is_better));
+        let own = own.map(|local| near.unscaled(&local.own));
         let failed = self.failed.clone();
         self.observe(Phase::Conditioning);
         let posterior = match &own {
@@ -881,10 +865,13 @@ impl Optimizer for AdditiveGpUcb {
         let rival = model.verdict.as_ref().and_then(|verdict| verdict.rival.as_ref());
         let rival = rival.map_or(&model.prior, Rival::prior);
         rival.validate()?;
+        let near = model.local.as_ref().map_or(&model.prior, |local| &local.own);
+        near.validate()?;
         for (what, found) in [
             ("the model's graph", model.graph.dimension()),
             ("the model's kernel", model.prior.kernel.dimension()),
             ("the kernel of the model's rival", rival.kernel.dimension()),
+            ("the kernel of the local model", near.kernel.dimension()),
         ] {
             if found != dimension {
                 return Err(Error::WrongDimension { what, expected: dimension, found });
@@ -913,7 +900,6 @@ impl Optimizer for AdditiveGpUcb {
         }
         self.model = model;
         self.posterior = None;
-        self.local_models = None;
         self.rival_posterior = None;
         Ok(())
     }
@@ -1082,7 +1068,7 @@ mod tests {
         let whole_is_better = |outcome| {
             let mut optimizer = told(80, KernelStart::InitialEarly, outcome);
             optimizer.learn(&Stream::new(3, 80)).unwrap();
-            optimizer.local_models(&local).unwrap().whole_is_better
+            optimizer.model.local.unwrap().whole_is_better
         };
         // What holds everywhere is learned from everywhere; what spans nine orders of magnitude is not.
         let waves = |x: &[f64]| (9.0 * x[0]).sin() + (8.0 * x[1]).cos() + (7.0 * x[2]).sin();

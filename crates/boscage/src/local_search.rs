@@ -207,6 +207,15 @@ impl LocalSearch {
     }
 }
 
+/// What was learned of the neighbourhood of the best point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LearnedLocal {
+    /// Structure and parameters of a model of its own, with lengthscales in sizes of the box.
+    pub own: AdditivePrior,
+    /// Whether the model that searches the whole space predicts outcomes near the box better.
+    pub whole_is_better: bool,
+}
+
 /// A box, and what was observed near it.
 #[derive(Debug, Clone)]
 pub(crate) struct Neighbourhood {

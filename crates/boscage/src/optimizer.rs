@@ -10,6 +10,7 @@ use crate::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
 use crate::error::{Error, Result};
 use crate::graph::{Edge, Graph};
 use crate::guard::Verdict;
+use crate::local_search::LearnedLocal;
 use crate::methods::RandomSearch;
 use crate::methods::line_bo::{Direction, LineBo, LineBoSettings};
 use crate::methods::rembo::{Rembo, RemboSettings};
@@ -37,6 +38,9 @@ pub struct Model {
     /// What comparisons with other models have found, for methods with a guard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// What was learned of the neighbourhood of the best point, for methods with local asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<LearnedLocal>,
 }
 
 /// A method of choosing points.

@@ -155,6 +155,7 @@ pub(crate) fn large() -> StudyView {
             .map(|&edge| (edge, 1.0 / (1 + edge.high() / 60) as f64))
             .collect(),
         verdict: None,
+        local: None,
     });
     view
 }
