@@ -216,7 +216,7 @@ class Run:
             last["ended"],
         )
         self.cpu, self.memory = last["cpu"], last["memory_mb"]
-        self.best, self.seconds_at = best, seconds.get
+        self.best, self.seconds = best, seconds
 
     @classmethod
     def of_lines(cls, head, evaluations, last):
@@ -249,6 +249,9 @@ class Run:
         known = ((t, self.seconds_at(t)) for t in TIMES)
         row["seconds"] = " ".join(f"{t}:{seconds:.4g}" for t, seconds in known if seconds is not None)
         return row
+
+    def seconds_at(self, t):
+        return self.seconds.get(t)
 
     def at(self, t):
         """The best value after t evaluations, if there were so many."""

@@ -717,36 +717,32 @@ mod tests {
           parameters  8
           trials      60: 55 complete, 5 failed
 
-        Best outcome: 20.0129, trial 12
-          It gave 20.0129; the model expects 20.099 ± 0.029 there.
-          cache     85            rate      0.00133914    compress  true          share     0.5
-          threads   9             mode      fast          level     low           idle      0.2
-
-        Recommended point: trial 48
-          Of all points tried the model expects most of this one: 20.085 ± 0.046. It gave 20.1413.
-          cache     14 *             mode      fast             share     0.6 *
-          threads   5 *              compress  true             idle      0.14005 *
-          rate      0.000652612 *    level     middle *
-          * not as in the best trial
+        Best outcome: 20.0265, trial 59
+          It gave 20.0265; the model expects 20.051 ± 0.060 there.
+          It is also the recommended point: of all points tried the model expects most of it.
+          cache     28             mode      fast           share     1
+          threads   7              compress  true           idle      1
+          rate      0.000854419    level     middle
 
         What matters
           4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
-          cache × threads  ████████████████████████████████████████    43 %  (36 % to 46 %)
-          mode             ███████████████████▋                        21 %  (18 % to 25 %)
-          cache            ██████████▊                                 12 %  (7.9 % to 13 %)
-          rate             ██████████▌                                 11 %  (9.1 % to 14 %)
-          threads          ███████▉                                   8.6 %  (7.0 % to 14 %)
-          compress         ███▏                                       3.4 %  (2.2 % to 5.0 %)
-          30 effects with 0.4 % in sum left out
+          cache × threads  ████████████████████████████████████████    37 %  (28 % to 43 %)
+          mode             ████████████████████████▌                   23 %  (18 % to 27 %)
+          rate             ██████████████▌                             13 %  (10 % to 16 %)
+          cache            █████████████▍                              12 %  (7.5 % to 15 %)
+          threads          ██████████▍                                9.7 %  (7.3 % to 16 %)
+          compress         ████▏                                      3.9 %  (2.5 % to 5.7 %)
+          30 effects with 0.7 % in sum left out
 
         What acts together
           cache
-          └─ threads  interaction 43 %, in 100 % of samples
+          └─ threads  interaction 37 %, in 100 % of samples
 
         How far to trust this
-          Each of 55 outcomes predicted from the others: 97 % of the variance; the model describes the outcomes well.
-          Typical error of such a prediction: 0.279; 98 % lie within two standard deviations (95 % should). Learned noise: 0.0633.
-          Other models would predict: single parameters 47 %, these and 1 likely pair 98 %, one function of all parameters 94 %.
+          Each of 55 outcomes predicted from the others: 98 % of the variance; the model describes the outcomes well.
+          Typical error of such a prediction: 0.216; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0694.
+          Other models would predict: single parameters 65 %, these and 1 likely pair 99 %, one function of all parameters 92 %.
+          The likely pairs alone leave less than half as much unexplained as all pairs do: the method tree, which looks for such pairs, may do better from here.
 
         What failed
           trial 5: the program ended with exit code 3
@@ -756,15 +752,38 @@ mod tests {
           trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
-        Best outcome: 20.0129 (trial 12)
-          cache     85            rate      0.00133914    compress  true          share     0.5
-          threads   9             mode      fast          level     low           idle      0.2
-        Recommended: trial 48. Of all points tried the model expects most of this one: 20.085 ± 0.046. It gave 20.1413.
+        Best outcome: 20.0265 (trial 59)
+          cache     28             mode      fast           share     1
+          threads   7              compress  true           idle      1
+          rate      0.000854419    level     middle
         4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
         Learned to act together:
           cache
-          └─ threads  interaction 43 %, in 100 % of samples
+          └─ threads  interaction 37 %, in 100 % of samples
         "#);
+    }
+
+    #[test]
+    fn a_lucky_trial_is_shown_and_another_one_recommended() {
+        let view = mixed(60);
+        let mut trials: Vec<usize> = (0..60).filter(|&t| view.trials[t].value.is_some()).collect();
+        trials.sort_by(|&a, &b| view.trials[a].value.partial_cmp(&view.trials[b].value).unwrap());
+        let best = view.trials[trials[0]].value.unwrap();
+        // A hair better than the best, where the model expects a little less.
+        let shown = trials[1..6].iter().find_map(|&lucky| {
+            let mut view = mixed(60);
+            view.trials[lucky].value = Some(best - 1e-3);
+            let (whole, short) = texts(&view);
+            (whole.contains("\nRecommended point: trial ")).then_some((lucky, whole, short))
+        });
+        let (lucky, whole, short) = shown.unwrap();
+        assert!(
+            whole.contains(&format!("Best outcome: {}, trial {lucky}\n", best - 1e-3)),
+            "{whole}"
+        );
+        assert!(whole.contains("Of all points tried the model expects most of this one: "));
+        assert!(whole.contains(" *\n  * not as in the best trial\n"), "{whole}");
+        assert!(short.contains("\nRecommended: trial "), "{short}");
     }
 
     #[test]

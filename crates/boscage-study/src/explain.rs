@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use boscage::additive_gp::{AdditivePosterior, Dataset, Normal};
 use boscage::edge_probabilities::edge_probabilities;
 use boscage::graph::Edge;
+use boscage::guard::Rival;
 use boscage::model_comparison::{ModelComparison, left_out, model_comparison, predicted_share};
 use boscage::outputs::OutputMap;
 use boscage::{Stream, Value};
@@ -158,6 +159,8 @@ pub struct Explanation {
     pub probabilities: bool,
     /// How far to believe all this.
     pub trust: Trust,
+    /// The model that searches in the place of the one that is explained.
+    rival: Option<Rival>,
     space: StudySpace,
     /// As the model sees it.
     data: Dataset,
@@ -284,6 +287,7 @@ impl Explanation {
             additive: model.prior.components.len() > 1,
             probabilities,
             trust,
+            rival: model.verdict.as_ref().and_then(|verdict| verdict.rival.clone()),
             space: space.clone(),
             data,
             effects,
@@ -436,7 +440,17 @@ impl Explanation {
         let forest = comparison.forest.and_then(|(_, predicted)| predicted).unwrap_or(own);
         let (pairs, whole) = (own.max(forest), comparison.whole.unwrap_or(f64::NEG_INFINITY));
         let alone = comparison.alone.unwrap_or(f64::NEG_INFINITY);
-        if self.additive && whole > pairs + BETTER && whole >= LEAST_PREDICTED {
+        if alone > pairs.max(whole) - AS_GOOD && alone > 0.5 && self.joint_pairs().is_empty() {
+            sentences.push("As far as can be seen, parameters act independently.".to_string());
+        } else if let Some(rival) = &self.rival {
+            let text = match rival {
+                Rival::Pairs(_) => "A model with the likely pairs",
+                Rival::Plain(_) => "One function of all parameters",
+            };
+            sentences.push(format!(
+                "{text} makes the outcomes clearly more likely, so that it searches the whole space."
+            ));
+        } else if self.additive && whole > pairs + BETTER && whole >= LEAST_PREDICTED {
             let text = "One function of all parameters predicts more: they depend on each other in more ways than this model \
                         knows, and the method gp-ucb may do better.";
             sentences.push(text.to_string());
@@ -447,9 +461,6 @@ impl Explanation {
             let text = "The likely pairs alone leave less than half as much unexplained as all pairs do: the method tree, which \
                         looks for such pairs, may do better from here.";
             sentences.push(text.to_string());
-        } else if alone > pairs.max(whole) - AS_GOOD && alone > 0.5 && self.joint_pairs().is_empty()
-        {
-            sentences.push("As far as can be seen, parameters act independently.".to_string());
         }
         sentences
     }

@@ -9,6 +9,7 @@
 
 use boscage::additive_gp::{AdditivePosterior, Dataset};
 use boscage::additive_gp_ucb::AdditiveGpUcbSettings;
+use boscage::guard::Rival;
 use boscage::model_comparison::ModelComparison;
 use boscage::{Method, Model, Stream, Value};
 use boscage_study::explain::{Explanation, Share};
@@ -513,7 +514,10 @@ fn equal_outcomes_have_no_shares() {
 
 #[test]
 fn pairs_that_interact_are_likely_and_others_are_not() {
-    let view = study(four(), "boscage", Goal::Minimize, 50, |_, values| bumpy(&numbers(values)));
+    let mut view =
+        study(four(), "boscage", Goal::Minimize, 50, |_, values| bumpy(&numbers(values)));
+    // As if the guard had found no better model.
+    view.model.as_mut().unwrap().verdict = None;
     let explanation = explained(&view);
     assert!(explanation.probabilities);
     // All pairs have a share, and only what is likely a probability.
@@ -538,6 +542,36 @@ fn pairs_that_interact_are_likely_and_others_are_not() {
     let clearly = ModelComparison { forest: Some((1, Some(1.0 - 1e-12))), ..comparison };
     let sentences = explanation.comparison_sentences(&clearly);
     assert!(sentences[1].contains("the method tree"), "{sentences:?}");
+}
+
+#[test]
+fn it_is_said_which_model_searches() {
+    let together = |values: &[Option<Value>]| {
+        let x = numbers(values);
+        (0.4 * (3.0 * x[0] + x[1] + x[2] + x[3])).cos()
+    };
+    let mut said = Vec::new();
+    for objective in [&together as &dyn Fn(&[Option<Value>]) -> f64, &|v| bumpy(&numbers(v))] {
+        let view = study(four(), "boscage", Goal::Minimize, 60, |_, values| objective(values));
+        let explanation = explained(&view);
+        let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
+        let verdict = view.model.as_ref().unwrap().verdict.as_ref().unwrap();
+        let wanted = match &verdict.rival {
+            Some(Rival::Pairs(_)) => {
+                "A model with the likely pairs makes the outcomes clearly more likely"
+            }
+            Some(Rival::Plain(_)) => {
+                "One function of all parameters makes the outcomes clearly more likely"
+            }
+            None => "",
+        };
+        let searches =
+            sentences.iter().any(|sentence| sentence.contains("searches the whole space"));
+        assert_eq!(searches, verdict.rival.is_some(), "{sentences:?}");
+        assert!(!searches || sentences[1].starts_with(wanted), "{sentences:?}");
+        said.push(wanted);
+    }
+    assert!(said[0].starts_with("One function"), "{said:?}");
 }
 
 #[test]

@@ -590,11 +590,12 @@ impl AdditiveGpUcb {
         };
         let last = self.model.local.as_ref().map_or(&self.initial, |local| &local.own);
         let own = self.learn_from(last, components, &near.scaled_data()?)?;
-        let whole = match self.rival() {
-            Some(rival) => rival.prior().condition(&self.learned_data())?,
-            None => self.posterior_of_first(self.model.observations)?,
+        let whole = match (self.rival(), &self.posterior) {
+            (Some(rival), _) => &rival.prior().condition(&self.learned_data())?,
+            (None, Some(posterior)) => posterior,
+            (None, None) => return Err(Error::NotPositiveDefinite { pivot: 0 }),
         };
-        let gain = near.gain_of_own(&own, &whole, self.model.outputs.scale)?;
+        let gain = near.gain_of_own(&own, whole, self.model.outputs.scale)?;
         Ok(LearnedLocal { own, whole_is_better: gain < 0.0 })
     }
 
@@ -1086,6 +1087,21 @@ mod tests {
         assert!(!local.is_turn_of_whole(85));
         let own = prior(&mut optimizer, &pending);
         assert_ne!(own, optimizer.model.prior);
+    }
+
+    #[test]
+    fn a_stored_local_model_of_another_space_is_refused() {
+        let sum = |x: &[f64]| x.iter().sum::<f64>();
+        let mut optimizer = told(30, KernelStart::InitialEarly, sum);
+        optimizer.learn(&Stream::new(3, 30)).unwrap();
+        let mut model = optimizer.model.clone();
+        optimizer.resume(model.clone()).unwrap();
+        assert_eq!(optimizer.model, model);
+        let smaller =
+            AdditiveGpUcb::new(Space::unit_cube(2).unwrap(), AdditiveGpUcbSettings::boscage());
+        model.local.as_mut().unwrap().own = smaller.unwrap().initial;
+        let refused = optimizer.resume(model).unwrap_err().to_string();
+        assert!(refused.contains("local model"), "{refused}");
     }
 
     #[test]
