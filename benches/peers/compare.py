@@ -90,8 +90,8 @@ def is_done(path, options, solver):
 
 
 def serves(head, ended, options, solver):
-    """Whether a run that is there is the one that is wanted. A longer one is."""
-    if head["budget"] < options.budget or head["version"] != version(solver):
+    """Whether a run that is there is the one that is wanted. A longer one is not: some solvers go by the budget."""
+    if head["budget"] != options.budget or head["version"] != version(solver):
         return False
     if ended == OUT_OF_TIME:
         return options.max_cpu_seconds is not None and head["max_cpu_seconds"] >= options.max_cpu_seconds
@@ -225,7 +225,7 @@ class Run:
             lowest = min(lowest, line["value"])
             best.append(lowest)
         every = [line["ask"] + line["tell"] for line in evaluations]
-        chosen = {t: every[max(head["first_points"], t - 10) : t] for t in TIMES if t <= len(best)}
+        chosen = {t: every[max(head["first_points"], t - 10) : t] for t in [*TIMES, len(best)] if t <= len(best)}
         return cls(head, best, {t: statistics.mean(of) for t, of in chosen.items() if of}, last)
 
     @classmethod

@@ -572,6 +572,13 @@ fn it_is_said_which_model_searches() {
         said.push(wanted);
     }
     assert!(said[0].starts_with("One function"), "{said:?}");
+    // The same, as if pairs were what searches.
+    let mut view = study(four(), "boscage", Goal::Minimize, 60, |_, values| together(values));
+    let model = view.model.as_mut().unwrap();
+    model.verdict.as_mut().unwrap().rival = Some(Rival::Pairs(model.prior.clone()));
+    let explanation = explained(&view);
+    let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
+    assert!(sentences[1].starts_with("A model with the likely pairs makes"), "{sentences:?}");
 }
 
 #[test]

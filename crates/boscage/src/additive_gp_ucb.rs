@@ -57,8 +57,8 @@ pub enum KernelStart {
     /// such as the one where everything is noise.
     #[default]
     PresentAndInitial,
-    /// Both while there are at most 60 observations, later the present parameters alone: it is with few that there are several
-    /// maxima, and with many that learning twice is expensive.
+    /// Both where there are at most 60 observations to learn from, otherwise the present parameters alone: it is with few that there
+    /// are several maxima, and with many that learning twice is expensive.
     InitialEarly,
 }
 
@@ -503,7 +503,8 @@ impl AdditiveGpUcb {
             local: self.model.local.take(),
         };
         self.posterior = Some(posterior);
-        self.rival_posterior = None;
+        self.rival_posterior =
+            self.rival().and_then(|rival| rival.prior().condition(&self.learned_data()).ok());
         // Without a model of their own, local asks search that of the whole space.
         self.model.local = match self.settings.local {
             Some(local) if local.model != LocalModel::Whole => self.learn_local(&local).ok(),
@@ -590,13 +591,13 @@ impl AdditiveGpUcb {
         };
         let last = self.model.local.as_ref().map_or(&self.initial, |local| &local.own);
         let own = self.learn_from(last, components, &near.scaled_data()?)?;
-        let whole = match (self.rival(), &self.posterior) {
-            (Some(rival), _) => &rival.prior().condition(&self.learned_data())?,
-            (None, Some(posterior)) => posterior,
-            (None, None) => return Err(Error::NotPositiveDefinite { pivot: 0 }),
+        let whole_is_better = match self.rival_posterior.as_ref().or(self.posterior.as_ref()) {
+            Some(whole) if local.model == LocalModel::Turns => {
+                near.gain_of_own(&own, whole, self.model.outputs.scale).is_ok_and(|gain| gain < 0.0)
+            }
+            _ => false,
         };
-        let gain = near.gain_of_own(&own, whole, self.model.outputs.scale)?;
-        Ok(LearnedLocal { own, whole_is_better: gain < 0.0 })
+        Ok(LearnedLocal { own, whole_is_better })
     }
 
     /// The observations that the model was learned from, as it sees them.
@@ -614,7 +615,10 @@ impl AdditiveGpUcb {
     ) -> Result<(AdditivePosterior, Vec<(f64, f64)>)> {
         let near = local.neighbourhood(&self.space, &self.data, self.settings.initial_points)?;
         let is_turn = local.is_turn_of_whole(self.data.len() + pending.len());
-        let own = self.model.local.as_ref().filter(|local| !(is_turn && local.whole_is_better));
+        let own = match local.model {
+            LocalModel::Whole => None,
+            _ => self.model.local.as_ref().filter(|local| !(is_turn && local.whole_is_better)),
+        };
         let own = own.map(|local| near.unscaled(&local.own));
         let failed = self.failed.clone();
         self.observe(Phase::Conditioning);
@@ -916,6 +920,7 @@ mod tests {
 
     use super::*;
     use crate::graph_learning::GraphLearning;
+    use crate::kernel_learning::Budget;
 
     #[test]
     fn local_asks_stay_in_the_box_and_others_do_not() {
@@ -1087,6 +1092,46 @@ mod tests {
         assert!(!local.is_turn_of_whole(85));
         let own = prior(&mut optimizer, &pending);
         assert_ne!(own, optimizer.model.prior);
+    }
+
+    #[test]
+    fn what_was_learned_near_the_best_point_is_where_the_next_learning_starts() {
+        let learned = |lengthscale: f64| {
+            let sum = |x: &[f64]| (5.0 * x[0]).sin() + x[1] * x[2];
+            let mut optimizer = told(30, KernelStart::Present, sum);
+            optimizer.settings.kernel_learning.budget = Budget::Fixed(2);
+            optimizer.learn(&Stream::new(3, 30)).unwrap();
+            let local = optimizer.model.local.as_mut().unwrap();
+            local.own.kernel.lengthscales.fill(lengthscale);
+            optimizer.learn(&Stream::new(3, 30)).unwrap();
+            optimizer.model.local.unwrap().own
+        };
+        assert_ne!(learned(0.1), learned(3.0));
+    }
+
+    #[test]
+    fn a_plain_gp_stays_in_the_box_at_its_turn() {
+        let space = Space::unit_cube(6).unwrap();
+        let settings = AdditiveGpUcbSettings::boscage();
+        let local = settings.local.unwrap();
+        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+        // All variables together, and largest far from what was observed.
+        for trial in 0..71 {
+            let mut point = space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem));
+            point.0.iter_mut().for_each(|x| *x *= 0.5);
+            let outcome = (1.5 * point.0.iter().sum::<f64>() - 5.0).cos();
+            optimizer.tell(point, outcome).unwrap();
+        }
+        optimizer.learn(&Stream::new(8, 71)).unwrap();
+        assert!(matches!(optimizer.rival(), Some(Rival::Plain(_))));
+        optimizer.model.local.as_mut().unwrap().whole_is_better = true;
+        assert!(local.is_turn_of_whole(71));
+        let (posterior, region) = optimizer.local_posterior(&local, &[]).unwrap();
+        assert_eq!(posterior.prior(), optimizer.rival().unwrap().prior());
+        let point = optimizer.ask(&[], &Stream::new(8, 71)).unwrap();
+        for (x, (low, high)) in point.0.iter().zip(region) {
+            assert!((low..=high).contains(x), "{x} is not from {low} to {high}");
+        }
     }
 
     #[test]

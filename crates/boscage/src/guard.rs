@@ -5,7 +5,7 @@
 //! component for each pair that is likely to interact ([`crate::edge_probabilities`]), for functions of few and strong interactions;
 //! and one function of all variables, a plain GP ([`crate::methods::gp_ucb`]), for functions that all variables shape together, as
 //! rotated ones. The rival that makes the outcomes clearly more likely searches the whole space until the next comparison. The
-//! model stays: it begins the next learning and says what is explained, and local asks have their own.
+//! model stays: it begins the next learning and says what is explained.
 //!
 //! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
 //! probable. It takes the place of the evidence: a parameter that the data say nothing about counts nothing in either.

@@ -113,9 +113,11 @@ pub(crate) fn maximize_joint_ucb(
             rng,
         )?;
         evaluations += by_bound.evaluations;
-        starts.push(by_bound.point);
+        starts.push(move_into(space, region, by_bound.point)?);
     } else {
-        starts.extend((0..RANDOM_STARTS).map(|_| space.sample(rng)));
+        for _ in 0..RANDOM_STARTS {
+            starts.push(sample_in(space, region, rng)?);
+        }
         climbs = RANDOM_CLIMBS;
         // The bound at a start has a value of every component.
         evaluations += starts.len() * components.len();
@@ -156,6 +158,17 @@ fn move_into(space: &Space, region: &Region, mut point: Point) -> Result<Point> 
         }
     }
     space.snap(&point.0)
+}
+
+/// A random point of the region.
+fn sample_in(space: &Space, region: &Region, rng: &mut Generator) -> Result<Point> {
+    let mut point = space.sample(rng);
+    for (d, (x, &(low, high))) in point.0.iter_mut().zip(region).enumerate() {
+        if !space.is_categorical(d) {
+            *x = low + (high - low) * *x;
+        }
+    }
+    move_into(space, region, point)
 }
 
 /// Climbs the posterior mean by one coordinate after the other: each is set to the best value of its axis, until nothing changes
