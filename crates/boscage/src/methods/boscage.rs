@@ -35,7 +35,6 @@ impl AdditiveGpUcbSettings {
                     pair_weights: PooledPrior { median: 1.0, common_log_std: 0.7, log_std: 1.0 },
                 }),
                 most_observations: Some(400),
-                ..KernelLearning::default()
             },
             kernel_start: KernelStart::InitialEarly,
             family: KernelFamily::Matern52,
