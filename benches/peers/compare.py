@@ -497,7 +497,7 @@ def figure(runs, problems, solvers, path):
 
 def table(options):
     of = {(run.problem, run.solver, run.seed): run for run in [*kept_runs(options.kept), *all_runs(options.results)]}
-    wanted = [name for name in options.problems or (SUITES[options.suite] if options.suite else [])]
+    wanted = options.problems or (SUITES[options.suite] if options.suite else [])
     runs = [run for run in of.values() if not options.solvers or run.solver in options.solvers]
     runs = [run for run in runs if not wanted or run.problem in wanted]
     runs = [run for run in runs if not options.seeds or run.seed in options.seeds]
