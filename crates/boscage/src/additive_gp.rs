@@ -171,6 +171,19 @@ impl AdditivePrior {
         }
     }
 
+    /// The variance of each variable alone, and the components of several variables.
+    pub(crate) fn split(&self) -> (Vec<f64>, Vec<Component>) {
+        let mut alone = vec![0.0; self.kernel.dimension()];
+        let mut joint = Vec::new();
+        for component in &self.components {
+            match *component.variables() {
+                [i] => alone[i] += self.kernel.scales[i],
+                _ => joint.push(component.clone()),
+            }
+        }
+        (alone, joint)
+    }
+
     /// κ(row a, x) of the whole sum for every observation.
     fn covariances(&self, inputs: &Inputs, point: &Point) -> Vec<f64> {
         self.covariances_of(inputs, &inputs.factors(&self.kernel, &point.0))
@@ -250,6 +263,41 @@ pub struct JointGradient {
     pub mean_gradient: Vec<f64>,
     /// ∂variance/∂x_i.
     pub variance_gradient: Vec<f64>,
+}
+
+/// ∂k/∂e_i between a point and every observation, for every variable i.
+struct Others {
+    /// The variance of each variable alone.
+    alone: Vec<f64>,
+    /// w_i and P of all pairs; 0 without them.
+    weights: Vec<f64>,
+    p: Vec<f64>,
+    /// Σ_{G∋i} σ^G ∏_{j∈G, j≠i} e_j over components of several variables; empty where there is none.
+    joint: Vec<Vec<f64>>,
+}
+
+impl Others {
+    /// ∂k/∂e_i for a variable with this factor.
+    fn of(&self, i: usize, factor: &[f64]) -> Vec<f64> {
+        let (alone, w) = (self.alone[i], self.weights[i]);
+        let mut others: Vec<f64> =
+            self.p.iter().zip(factor).map(|(p, e)| alone + w * (p - w * e)).collect();
+        if !self.joint[i].is_empty() {
+            simd::add_scaled(&mut others, 1.0, &self.joint[i]);
+        }
+        others
+    }
+
+    /// Sums of ∂k/∂x_i with two weights of the observations, for a variable with this factor and slope.
+    fn sums(&self, i: usize, factor: &[f64], slope: &[f64], by: (&[f64], &[f64])) -> [f64; 2] {
+        if self.joint[i].is_empty() {
+            let weights = (self.alone[i], self.weights[i]);
+            return simd::all_pairs_slopes((factor, slope), &self.p, weights, by);
+        }
+        let mut others = self.of(i, factor);
+        simd::multiply(&mut others, slope);
+        [simd::dot(&others, by.0), simd::dot(&others, by.1)]
+    }
 }
 
 /// ∂ρ by the logarithm of every parameter.
@@ -543,32 +591,33 @@ impl AdditivePosterior {
     pub fn joint_gradient(&self, point: &Point) -> Result<JointGradient> {
         self.check(point)?;
         let kernel = &self.prior.kernel;
-        let factors = self.inputs.factors(kernel, &point.0);
+        let (factors, slopes) = self.inputs.factors_and_slopes(kernel, &point.0);
         let covariances = self.prior.covariances_of(&self.inputs, &factors);
-        // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
-        let mut solved = covariances.clone();
-        self.factor.forward_solve(&mut solved);
-        let variance = (self.prior.variance() - simd::dot(&solved, &solved)).max(0.0);
-        self.factor.backward_solve(&mut solved);
         let mean = simd::dot(&covariances, &self.alpha);
+        // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
+        let mut solved = covariances;
+        let explained = self.factor.solve(&mut solved);
+        let variance = (self.prior.variance() - explained).max(0.0);
 
         let mut mean_gradient = vec![0.0; kernel.dimension()];
         let mut variance_gradient = vec![0.0; kernel.dimension()];
-        for (i, slope) in self.slopes(point, &factors) {
-            mean_gradient[i] = simd::dot(&slope, &self.alpha);
-            variance_gradient[i] = -2.0 * simd::dot(&slope, &solved);
+        let others = self.others(&factors);
+        for (i, (factor, slope)) in factors.iter().zip(&slopes).enumerate() {
+            let [by_alpha, by_solved] = others.sums(i, factor, slope, (&self.alpha, &solved));
+            mean_gradient[i] = by_alpha;
+            variance_gradient[i] = -2.0 * by_solved;
         }
         Ok(JointGradient { normal: Normal { mean, variance }, mean_gradient, variance_gradient })
     }
 
-    /// ∂k(x, X)/∂x_i for every variable i that is in a component, for a point with these factors.
-    fn slopes(&self, point: &Point, factors: &[Vec<f64>]) -> Vec<(usize, Vec<f64>)> {
+    /// What a change of each factor does to the covariances with the observations, for a point with these factors.
+    fn others(&self, factors: &[Vec<f64>]) -> Others {
         let kernel = &self.prior.kernel;
         let n = self.len();
+        let (alone, components) = self.prior.split();
         let (mut before, mut product) = (vec![0.0; n], vec![0.0; n]);
-        let mut others: Vec<Vec<f64>> = vec![Vec::new(); kernel.dimension()];
-        // others[i] = Σ_{G∋i} σ^G ∏_{j∈G, j≠i} e_j, so that ∂k/∂x_i = others[i] · ∂e_i/∂x_i.
-        for component in &self.prior.components {
+        let mut joint: Vec<Vec<f64>> = vec![Vec::new(); kernel.dimension()];
+        for component in &components {
             // after[k]: the product of the factors from position k on; before: of those up to it.
             let variables = component.variables();
             let mut after = vec![vec![1.0; n]];
@@ -581,26 +630,18 @@ impl AdditivePosterior {
             for (&i, after) in variables.iter().zip(after.iter().rev()) {
                 product.copy_from_slice(&before);
                 simd::multiply(&mut product, after);
-                others[i].resize(n, 0.0);
-                simd::add_scaled(&mut others[i], 1.0, &product);
+                joint[i].resize(n, 0.0);
+                simd::add_scaled(&mut joint[i], 1.0, &product);
                 simd::multiply(&mut before, &factors[i]);
             }
         }
-        if let Some(all_pairs) = &self.prior.all_pairs {
-            let p = all_pairs.weighted_factors(factors);
-            for (i, (others, factor)) in others.iter_mut().zip(factors).enumerate() {
-                others.resize(n, 0.0);
-                all_pairs.add_others(i, &p, factor, others);
+        match &self.prior.all_pairs {
+            Some(pairs) => {
+                let p = pairs.weighted_factors(factors);
+                Others { alone, weights: pairs.weights.clone(), p, joint }
             }
+            None => Others { alone, weights: vec![0.0; joint.len()], p: vec![0.0; n], joint },
         }
-        let slope = |(i, others): (usize, Vec<f64>)| {
-            let mut slope = vec![0.0; n];
-            let at = kernel.scaled(i, point.0[i]);
-            kernel.point_slope(i, self.inputs.column(i), at, &mut slope);
-            simd::multiply(&mut slope, &others);
-            (i, slope)
-        };
-        others.into_iter().enumerate().filter(|(_, others)| !others.is_empty()).map(slope).collect()
     }
 
     /// A draw of ∇f at a point from its posterior: the mean plus Lz, where LLᵀ is the covariance and z should be standard
@@ -613,10 +654,12 @@ impl AdditivePosterior {
         let (n, dimension) = (self.len(), kernel.dimension());
         let mut mean = vec![0.0; dimension];
         let mut block = vec![0.0; n * dimension];
-        let factors = self.inputs.factors(kernel, &point.0);
-        for (i, slope) in self.slopes(point, &factors) {
-            mean[i] = simd::dot(&slope, &self.alpha);
-            block[i * n..(i + 1) * n].copy_from_slice(&slope);
+        let (factors, mut slopes) = self.inputs.factors_and_slopes(kernel, &point.0);
+        let others = self.others(&factors);
+        for (i, (factor, slope)) in factors.iter().zip(&mut slopes).enumerate() {
+            simd::multiply(slope, &others.of(i, factor));
+            mean[i] = simd::dot(slope, &self.alpha);
+            block[i * n..(i + 1) * n].copy_from_slice(slope);
         }
         self.factor.forward_solve_columns(&mut block, dimension);
         let column = |i: usize| &block[i * n..(i + 1) * n];

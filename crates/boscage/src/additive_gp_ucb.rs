@@ -22,7 +22,7 @@ use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Graph};
 use crate::guard::{Guard, Rival, Verdict};
-use crate::joint_ucb::{everywhere, maximize_joint_ucb};
+use crate::joint_ucb::{everywhere, maximize_for_news, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
 use crate::local_search::{LearnedLocal, LocalModel, LocalSearch};
@@ -133,8 +133,6 @@ pub struct AdditiveGpUcbSettings {
     pub guard: Option<Guard>,
 }
 
-/// How often κ is doubled at most, where the maximum of the bound is no news.
-const DOUBLINGS: usize = 4;
 /// What is news however large η is, in units of what the model sees: a model that takes nearly everything for noise cannot tell what
 /// is known.
 const ALWAYS_NEWS: f64 = 0.1;
@@ -704,7 +702,7 @@ impl AdditiveGpUcb {
     fn search_everywhere(
         &mut self,
         posterior: &AdditivePosterior,
-        mut kappa: f64,
+        kappa: f64,
         pending: &[Point],
         stream: &Stream,
     ) -> Result<Point> {
@@ -717,16 +715,8 @@ impl AdditiveGpUcb {
         };
         self.observe(Phase::Acquisition);
         let t = self.data.len() + pending.len() + 1;
-        let mut maximum = self.maximize_acquisition(posterior, kappa, t, stream)?;
+        let (maximum, kappa) = self.maximize_acquisition(posterior, kappa, t, stream)?;
         self.evaluations += maximum.evaluations;
-        for _ in 0..DOUBLINGS {
-            if self.is_news(posterior, &maximum.point)? {
-                break;
-            }
-            kappa *= 2.0;
-            maximum = self.maximize_acquisition(posterior, kappa, t, stream)?;
-            self.evaluations += maximum.evaluations;
-        }
         self.answer(maximum, posterior, kappa, pending, stream)
     }
 
@@ -764,26 +754,35 @@ impl AdditiveGpUcb {
         Ok(point)
     }
 
-    /// Alg. 1, line 5, in the whole space; κ is that of the joint bound.
+    /// Alg. 1, line 5, in the whole space; κ is that of the joint bound, and what has become of it.
     fn maximize_acquisition(
         &self,
         posterior: &AdditivePosterior,
         kappa: f64,
         t: usize,
         stream: &Stream,
-    ) -> Result<Maximum> {
+    ) -> Result<(Maximum, f64)> {
         let (space, settings) = (&self.space, &self.settings);
         let mut rng = stream.generator(Purpose::Zoom);
         if settings.acquisition != Acquisition::Additive {
-            return maximize_joint_ucb(posterior, space, &everywhere(space), kappa, &mut rng);
+            let is_news = |point: &Point| self.is_news(posterior, point);
+            return maximize_for_news(
+                posterior,
+                space,
+                &everywhere(space),
+                kappa,
+                is_news,
+                &mut rng,
+            );
         }
         let ucb = Ucb { posterior, beta: beta(t) };
-        match settings.max_evaluations {
+        let maximum = match settings.max_evaluations {
             Some(cap) if space.size().is_some() => {
                 msg_passing_capped(&ucb, space, cap, settings.structure.max_table(), &mut rng)
             }
             _ => msg_passing_continuous(&ucb, space, settings.zoom, &mut rng),
-        }
+        };
+        Ok((maximum?, kappa))
     }
 
     /// A point of the initial design, new if it has to be.

@@ -106,23 +106,10 @@ fn fill_factors(kernel: &Kernel, inputs: &Inputs, first: usize, b: usize, factor
     }
 }
 
-/// The variance of each variable alone, and the components of several variables.
-fn split(prior: &AdditivePrior) -> (Vec<f64>, Vec<Component>) {
-    let mut singles = vec![0.0; prior.kernel.dimension()];
-    let mut joint = Vec::new();
-    for component in &prior.components {
-        match *component.variables() {
-            [i] => singles[i] += prior.kernel.scales[i],
-            _ => joint.push(component.clone()),
-        }
-    }
-    (singles, joint)
-}
-
 /// The matrix K of a prior with all pairs, without noise. Variables alone and pairs share their factors.
 pub(crate) fn gram(prior: &AdditivePrior, all_pairs: &AllPairs, inputs: &Inputs) -> Lower {
     let (kernel, n) = (&prior.kernel, inputs.n());
-    let (singles, joint) = split(prior);
+    let (singles, joint) = prior.split();
     let fill = |(block, values): (usize, &mut [f64])| {
         let (mut factors, mut p, mut q) = (Vec::new(), Vec::new(), Vec::new());
         for (offset, column) in values.chunks_exact_mut(n).enumerate() {
@@ -173,7 +160,7 @@ pub(crate) fn gradient(
 ) -> AllPairsGradient {
     let (kernel, n) = (&prior.kernel, inputs.n());
     let dimension = kernel.dimension();
-    let (singles, joint) = split(prior);
+    let (singles, joint) = prior.split();
     // For each variable: ⟨W, e⟩, ⟨W, ∂k/∂e · ∂e/∂log ℓ⟩ and ⟨W, e (P − w e)⟩, below the diagonal.
     let of_block = |block: usize| {
         let mut sums = vec![[0.0; 3]; dimension];

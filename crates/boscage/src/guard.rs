@@ -1,10 +1,10 @@
 //! A guard against the wrong model: others that search the whole space where they explain the outcomes better.
 //!
 //! Not in the paper, which believes in its forest. Every variable and every pair a little is a model that is seldom far off, and
-//! seldom the best. Whenever it has been learned, it is compared with two others, learned from the same outcomes: the same with a
-//! component for each pair that is likely to interact ([`crate::edge_probabilities`]), for functions of few and strong interactions;
-//! and one function of all variables, a plain GP ([`crate::methods::gp_ucb`]), for functions that all variables shape together, as
-//! rotated ones. The rival that makes the outcomes clearly more likely searches the whole space until the next comparison. The
+//! seldom the best. Whenever it has been learned, it is compared with three others, learned from the same outcomes: the same with a
+//! component for each pair that is likely to interact ([`crate::edge_probabilities`]), and these components in the place of all
+//! pairs, the paper's forest, for functions of few and strong interactions; and one function of all variables, a plain GP
+//! ([`crate::methods::gp_ucb`]), for functions that all variables shape together, as rotated ones. The rival that makes the outcomes clearly more likely searches the whole space until the next comparison. The
 //! model stays: it begins the next learning and says what is explained.
 //!
 //! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
@@ -38,7 +38,7 @@ const FEWEST: usize = 20;
 pub struct Guard {
     /// By how much the log posterior density of a rival must exceed that of the model.
     pub margin: f64,
-    /// Whether likely pairs are a rival.
+    /// Whether likely pairs are rivals, besides all pairs and in their place.
     pub pairs: bool,
     /// κ of the joint bound where a plain GP searches, whose σ is large wherever nothing was observed, in many dimensions nearly
     /// everywhere; none for no such rival.
@@ -69,7 +69,7 @@ pub struct Verdict {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rival {
-    /// The model, with components for the likely pairs.
+    /// The model with components for the likely pairs, besides all pairs or, if the prior has none of these, in their place.
     Pairs(AdditivePrior),
     /// One function of all variables.
     Plain(AdditivePrior),
@@ -135,10 +135,13 @@ impl Guard {
         if !verdict.pairs.is_empty() && (is_due || searches(false)) {
             let mut with_pairs = prior.clone();
             with_pairs.components.extend(verdict.pairs.iter().copied().map(Component::pair));
-            let learned = kernel_learning(&with_pairs, data, learning)?;
-            if learned.objective > to_beat {
-                to_beat = learned.objective;
-                verdict.rival = Some(Rival::Pairs(learned.prior));
+            let forest = AdditivePrior { all_pairs: None, ..with_pairs.clone() };
+            for start in [with_pairs, forest] {
+                let learned = kernel_learning(&start, data, learning)?;
+                if learned.objective > to_beat {
+                    to_beat = learned.objective;
+                    verdict.rival = Some(Rival::Pairs(learned.prior));
+                }
             }
         }
         if self.plain.is_some() && (is_due || searches(true)) {
@@ -241,6 +244,36 @@ mod tests {
             let verdict = learned(60, guard, together).verdict.unwrap();
             assert_eq!(verdict.rival.is_some(), searches, "{margin}");
         }
+    }
+
+    /// Every variable with one other, and a little with all.
+    fn pairs_among_many(x: &[f64]) -> f64 {
+        let sum: f64 = x.iter().map(|x| (4.0 * x - 2.0).sin()).sum();
+        3.0 * three_pairs(x) + 0.5 * sum * sum
+    }
+
+    #[test]
+    fn likely_pairs_take_the_place_of_all_pairs_where_that_is_likelier() {
+        let guard = Guard { plain: None, ..Guard::default() };
+        let rival = |outcome: fn(&[f64]) -> f64| {
+            let model = learned(100, guard, outcome);
+            let verdict = model.verdict.clone().unwrap();
+            let Some(Rival::Pairs(found)) = verdict.rival else { panic!("no pairs") };
+            let optimizer = told(100, guard, outcome);
+            let y = optimizer.data().outcomes().iter().map(|&y| model.outputs.apply(y)).collect();
+            let data = optimizer.data().with_outcomes(100, y);
+            let (_, learning) = optimizer.untrained();
+            let mut besides = model.prior.clone();
+            besides.components.extend(verdict.pairs.iter().copied().map(Component::pair));
+            let instead = AdditivePrior { all_pairs: None, ..besides.clone() };
+            let both = [besides, instead].map(|start| kernel_learning(&start, &data, learning));
+            let [besides, instead] = both.map(Result::unwrap);
+            let likelier = if instead.objective > besides.objective { instead } else { besides };
+            assert_eq!(found, likelier.prior);
+            found
+        };
+        assert_eq!(rival(three_pairs).all_pairs, None);
+        assert!(rival(pairs_among_many).all_pairs.is_some());
     }
 
     #[test]

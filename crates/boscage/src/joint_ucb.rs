@@ -49,6 +49,8 @@ const PERTURBED: usize = 64;
 const MOVED: [usize; 4] = [1, 2, 5, 20];
 /// With more observations than this only the best start is climbed from there: a gradient costs n².
 const MANY: usize = 400;
+/// How often κ is doubled at most, where the maximum of the bound is no news.
+const DOUBLINGS: usize = 4;
 /// Evaluations of the joint bound and its gradient for each climb.
 const CLIMB_EVALUATIONS: usize = 40;
 
@@ -75,6 +77,66 @@ pub(crate) fn maximize_joint_ucb(
     kappa: f64,
     rng: &mut Generator,
 ) -> Result<Maximum> {
+    Ok(maximize_for_news(posterior, space, region, kappa, |_| Ok(true), rng)?.0)
+}
+
+/// The same, but for a point that is news: while what is climbed to from the best start is not, κ is doubled, up to `DOUBLINGS`
+/// times. The last κ comes with it.
+pub(crate) fn maximize_for_news(
+    posterior: &AdditivePosterior,
+    space: &Space,
+    region: &Region,
+    mut kappa: f64,
+    is_news: impl Fn(&Point) -> Result<bool>,
+    rng: &mut Generator,
+) -> Result<(Maximum, f64)> {
+    // Where climbs may start does not depend on κ, only which starts are the best.
+    let Starts { points, climbs, evaluations } = starts(posterior, space, region, rng)?;
+    let normals = posterior.joint_many(&points)?;
+    let ranked = |kappa: f64| {
+        let mut ranked: Vec<(f64, &Point)> =
+            normals.iter().map(|&normal| bound(normal, kappa)).zip(&points).collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+        ranked.into_iter().take(climbs).map(|(_, start)| start.clone())
+    };
+    let mut starts = ranked(kappa);
+    let mut best = match starts.next() {
+        Some(start) => climb(posterior, space, region, kappa, start, rng)?,
+        None => (f64::NAN, space.sample(rng)),
+    };
+    for _ in 0..DOUBLINGS {
+        if is_news(&best.1)? {
+            break;
+        }
+        kappa *= 2.0;
+        starts = ranked(kappa);
+        if let Some(start) = starts.next() {
+            best = climb(posterior, space, region, kappa, start, rng)?;
+        }
+    }
+    for start in starts {
+        let climbed = climb(posterior, space, region, kappa, start, rng)?;
+        if climbed.0 > best.0 {
+            best = climbed;
+        }
+    }
+    Ok((Maximum { value: best.0, point: best.1, evaluations }, kappa))
+}
+
+/// Where climbs may start.
+struct Starts {
+    points: Vec<Point>,
+    /// How many of them, the best, are climbed from.
+    climbs: usize,
+    evaluations: usize,
+}
+
+fn starts(
+    posterior: &AdditivePosterior,
+    space: &Space,
+    region: &Region,
+    rng: &mut Generator,
+) -> Result<Starts> {
     let mut starts: Vec<Point> = posterior
         .best_observed(OBSERVED)
         .into_iter()
@@ -122,22 +184,7 @@ pub(crate) fn maximize_joint_ucb(
         // The bound at a start has a value of every component.
         evaluations += starts.len() * components.len();
     }
-    let mut ranked: Vec<(f64, Point)> = posterior
-        .joint_many(&starts)?
-        .into_iter()
-        .zip(starts)
-        .map(|(normal, point)| (bound(normal, kappa), point))
-        .collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut best: Option<(f64, Point)> = None;
-    for (_, start) in ranked.into_iter().take(climbs) {
-        let climbed = climb(posterior, space, region, kappa, start, rng)?;
-        if best.as_ref().is_none_or(|best| climbed.0 > best.0) {
-            best = Some(climbed);
-        }
-    }
-    let (value, point) = best.unwrap_or_else(|| (f64::NAN, space.sample(rng)));
-    Ok(Maximum { point, value, evaluations })
+    Ok(Starts { points: starts, climbs, evaluations })
 }
 
 /// Whether message passing on the grid is worth its cost, which is exponential in the number of variables of a component.
@@ -572,6 +619,30 @@ mod tests {
             let found = climb_coordinates(&posterior, &grid, &factors, start).unwrap();
             assert_eq!(found.point, point);
             assert!(found.evaluations > 0);
+        }
+    }
+
+    #[test]
+    fn what_is_no_news_is_left_for_more_uncertainty_and_what_is_found_is_the_maximum_of_that() {
+        let space = Space::unit_cube(3).unwrap();
+        let posterior = posterior(&space, vec![pair(0, 1), pair(1, 2)], 30);
+        let region = everywhere(&space);
+        let rng = || Stream::new(2, 0).generator(Purpose::Zoom);
+        let std = |point: &Point| posterior.joint(point).unwrap().variance.sqrt();
+        let maximum = |kappa: f64| {
+            maximize_joint_ucb(&posterior, &space, &region, kappa, &mut rng()).unwrap()
+        };
+        let stds = [KAPPA, 2.0 * KAPPA].map(|kappa| std(&maximum(kappa).point));
+        assert!(stds[0] < stds[1], "{stds:?}");
+        let find = |least: f64| {
+            let is_news = |point: &Point| Ok(std(point) >= least);
+            maximize_for_news(&posterior, &space, &region, KAPPA, is_news, &mut rng()).unwrap()
+        };
+        // Any is news; what only more weight finds; nothing is.
+        for (least, doublings) in [(0.0, 0), (0.5 * (stds[0] + stds[1]), 1), (1e9, DOUBLINGS)] {
+            let (found, kappa) = find(least);
+            assert_eq!(kappa, KAPPA * f64::from(1 << doublings), "σ of {least} in {stds:?}");
+            assert_eq!(found, maximum(kappa));
         }
     }
 

@@ -188,23 +188,28 @@ impl Kernel {
         }
     }
 
-    /// out[a] = ∂e_i(x_a, x)/∂x at the scaled coordinate `at` of x; 0 for categorical variables.
-    pub(crate) fn point_slope(&self, i: usize, u: &[f64], at: f64, out: &mut [f64]) {
+    /// [`Kernel::factor`], and slope[a] = ∂e_i(x_a, x)/∂x at the scaled coordinate `at` of x; 0 for categorical variables.
+    fn factor_and_point_slope(
+        &self,
+        i: usize,
+        u: &[f64],
+        at: f64,
+        factor: &mut [f64],
+        slope: &mut [f64],
+    ) {
         let ell = self.lengthscales[i];
-        match (self.metrics[i], self.family) {
-            (Metric::Categorical, _) => out.fill(0.0),
-            (Metric::Numeric, KernelFamily::Rbf) => {
-                simd::rbf_factor(u, at, out);
-                // ∂/∂x 2^(−(u_a − u)²) = 2 ln 2 (u_a − u) e · du/dx
-                let rate = 2.0 * std::f64::consts::LN_2 * RBF_RATE / ell;
-                for (out, &u) in out.iter_mut().zip(u) {
-                    *out *= rate * (u - at);
-                }
-            }
-            (Metric::Numeric, KernelFamily::Matern52) => {
-                let rate = MATERN52_RATE / (3.0 * ell);
-                simd::matern52_point_slope(u, at, rate, out);
-            }
+        if (self.metrics[i], self.family) == (Metric::Numeric, KernelFamily::Matern52) {
+            let rate = MATERN52_RATE / (3.0 * ell);
+            return simd::matern52_factor_and_point_slope(u, at, rate, factor, slope);
+        }
+        self.factor(i, u, at, factor);
+        if self.metrics[i] == Metric::Categorical {
+            return slope.fill(0.0);
+        }
+        // ∂/∂x 2^(−(u_a − u)²) = 2 ln 2 (u_a − u) e · du/dx
+        let rate = 2.0 * std::f64::consts::LN_2 * RBF_RATE / ell;
+        for (slope, (e, u)) in slope.iter_mut().zip(factor.iter().zip(u)) {
+            *slope = e * rate * (u - at);
         }
     }
 
@@ -493,6 +498,10 @@ impl Inputs {
         let mut sum = vec![0.0; self.n];
         let mut product = vec![0.0; self.n];
         for component in components {
+            if let [i] = *component.variables() {
+                simd::add_scaled(&mut sum, kernel.scales[i], &factors[i]);
+                continue;
+            }
             product.fill(kernel.amplitude(component));
             for &i in component.variables() {
                 simd::multiply(&mut product, &factors[i]);
@@ -509,6 +518,21 @@ impl Inputs {
             kernel.factor(i, &self.columns[i], kernel.scaled(i, point[i]), factor);
         }
         factors
+    }
+
+    /// [`Inputs::factors`], and their slopes ∂e_i(row a, x)/∂x_i.
+    pub(crate) fn factors_and_slopes(
+        &self,
+        kernel: &Kernel,
+        point: &[f64],
+    ) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+        let mut factors = vec![vec![0.0; self.n]; self.columns.len()];
+        let mut slopes = factors.clone();
+        for (i, (factor, slope)) in factors.iter_mut().zip(&mut slopes).enumerate() {
+            let at = kernel.scaled(i, point[i]);
+            kernel.factor_and_point_slope(i, &self.columns[i], at, factor, slope);
+        }
+        (factors, slopes)
     }
 
     /// For every component the sums ⟨W, ∏e⟩ and ⟨W, ∂(∏e)/∂log ℓ_i⟩ over the whole symmetric matrix W.
@@ -719,9 +743,11 @@ mod tests {
                     values(&kernel, at)
                 };
                 let u: Vec<f64> = x.iter().map(|&x| kernel.scaled(0, x)).collect();
-                let (mut slope, mut point) = ([0.0; 4], [0.0; 4]);
+                let (mut slope, mut factor, mut point) = ([0.0; 4], [0.0; 4], [0.0; 4]);
                 kernel.slope(0, &u, kernel.scaled(0, at), &mut slope);
-                kernel.point_slope(0, &u, kernel.scaled(0, at), &mut point);
+                let scaled = kernel.scaled(0, at);
+                kernel.factor_and_point_slope(0, &u, scaled, &mut factor, &mut point);
+                assert_eq!(factor, values(&kernel, at));
                 let (up, down) = (shifted(h), shifted(-h));
                 let (right, left) = (values(&kernel, at + h), values(&kernel, at - h));
                 for a in 0..4 {

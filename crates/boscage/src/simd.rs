@@ -308,22 +308,31 @@ pub(crate) fn matern52_slope(u: &[f64], at: f64, out: &mut [f64]) {
     Arch::new().dispatch(Op(u, at, out));
 }
 
-/// out[a] = rate (u[a] − at) (1 + s) exp(−s) with s = |u[a] − at|: up to the rate, the derivative of [`matern52_factor`] by `at`.
-pub(crate) fn matern52_point_slope(u: &[f64], at: f64, rate: f64, out: &mut [f64]) {
-    struct Op<'a>(&'a [f64], f64, f64, &'a mut [f64]);
+/// [`matern52_factor`], and slope[a] = rate (u[a] − at) (1 + s) exp(−s) with s = |u[a] − at|, which is, up to the rate, its
+/// derivative by `at`, from one exponential.
+pub(crate) fn matern52_factor_and_point_slope(
+    u: &[f64],
+    at: f64,
+    rate: f64,
+    factor: &mut [f64],
+    slope: &mut [f64],
+) {
+    struct Op<'a>(&'a [f64], f64, f64, &'a mut [f64], &'a mut [f64]);
     impl WithSimd for Op<'_> {
         type Output = ();
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) {
-            let Self(u, at, rate, out) = self;
-            for (out, &u) in out.iter_mut().zip(u) {
+            let Self(u, at, rate, factor, slope) = self;
+            for ((factor, slope), &u) in factor.iter_mut().zip(slope).zip(u) {
                 let d = u - at;
                 let s = d.abs();
-                *out = rate * d * (1.0 + s) * exp2_neg(s * std::f64::consts::LOG2_E);
+                let power = exp2_neg(s * std::f64::consts::LOG2_E);
+                *factor = s.mul_add(s.mul_add(1.0 / 3.0, 1.0), 1.0) * power;
+                *slope = rate * d * (1.0 + s) * power;
             }
         }
     }
-    Arch::new().dispatch(Op(u, at, rate, out));
+    Arch::new().dispatch(Op(u, at, rate, factor, slope));
 }
 
 /// [`matern52_factor`] and [`matern52_slope`] from one exponential.
@@ -384,6 +393,45 @@ pub(crate) fn all_pairs_sums(
         }
     }
     Arch::new().dispatch(Op(w, e, s, p, weight))
+}
+
+/// (Σ v s o, Σ w s o) with o = scale + weight (p − weight · e): what a variable e alone and all its pairs do to sums with weights v
+/// and w where its slopes are s.
+pub(crate) fn all_pairs_slopes(
+    (e, s): (&[f64], &[f64]),
+    p: &[f64],
+    (scale, weight): (f64, f64),
+    (v, w): (&[f64], &[f64]),
+) -> [f64; 2] {
+    struct Op<'a>(&'a [f64], &'a [f64], &'a [f64], f64, f64, &'a [f64], &'a [f64]);
+    impl WithSimd for Op<'_> {
+        type Output = [f64; 2];
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> [f64; 2] {
+            let Self(e, s, p, scale, weight, v, w) = self;
+            let mut sums = [[0.0_f64; LANES]; 2];
+            let mut step = |e: &[f64], s: &[f64], p: &[f64], v: &[f64], w: &[f64]| {
+                let rows = e.iter().zip(s).zip(p).zip(v.iter().zip(w));
+                for (lane, (((&e, &s), &p), (&v, &w))) in rows.enumerate() {
+                    let so = s * weight.mul_add((-weight).mul_add(e, p), scale);
+                    sums[0][lane] = v.mul_add(so, sums[0][lane]);
+                    sums[1][lane] = w.mul_add(so, sums[1][lane]);
+                }
+            };
+            let (e_chunks, e_tail) = e.as_chunks::<LANES>();
+            let (s_chunks, s_tail) = s.as_chunks::<LANES>();
+            let (p_chunks, p_tail) = p.as_chunks::<LANES>();
+            let (v_chunks, v_tail) = v.as_chunks::<LANES>();
+            let (w_chunks, w_tail) = w.as_chunks::<LANES>();
+            let rows = e_chunks.iter().zip(s_chunks).zip(p_chunks);
+            for (((e, s), p), (v, w)) in rows.zip(v_chunks.iter().zip(w_chunks)) {
+                step(e, s, p, v, w);
+            }
+            step(e_tail, s_tail, p_tail, v_tail, w_tail);
+            sums.map(fold)
+        }
+    }
+    Arch::new().dispatch(Op(e, s, p, scale, weight, v, w))
 }
 
 /// main[a] += scale · e[a], p[a] += weight · e[a], q[a] += weight² · e[a]².
@@ -513,8 +561,9 @@ mod tests {
             rbf_slope(&u, ua, &mut rs);
             matern52_factor(&u, ua, &mut mf);
             matern52_slope(&u, ua, &mut ms);
-            let mut point_slope = vec![0.0; n];
-            matern52_point_slope(&u, ua, weight, &mut point_slope);
+            let (mut point_factor, mut point_slope) = (vec![0.0; n], vec![0.0; n]);
+            matern52_factor_and_point_slope(&u, ua, weight, &mut point_factor, &mut point_slope);
+            assert_eq!(point_factor, mf);
             for a in 0..n {
                 let s = (u[a] - ua).abs();
                 close(point_slope[a], weight * (u[a] - ua) * (1.0 + s) * (-s).exp());
@@ -529,6 +578,10 @@ mod tests {
             close(sums[1], sum(&|a| w[a] * ms[a]));
             close(sums[2], sum(&|a| w[a] * ms[a] * others(a)));
             close(sums[3], sum(&|a| w[a] * mf[a] * others(a)));
+            let sums = all_pairs_slopes((&mf, &ms), &v, (0.4, weight), (&u, &w));
+            let slope = |a: usize| ms[a] * (0.4 + weight * others(a));
+            close(sums[0], sum(&|a| u[a] * slope(a)));
+            close(sums[1], sum(&|a| w[a] * slope(a)));
             let [mut main, mut p, mut q, mut squared] = [(); 4].map(|()| w.clone());
             add_all_pairs(&u, (0.4, weight), &mut main, &mut p, &mut q);
             add_scaled_squares(&mut squared, weight, &u);
