@@ -717,32 +717,31 @@ mod tests {
           parameters  8
           trials      60: 55 complete, 5 failed
 
-        Best outcome: 20.0265, trial 59
-          It gave 20.0265; the model expects 20.051 ± 0.060 there.
+        Best outcome: 20.0278, trial 59
+          It gave 20.0278; the model expects 20.040 ± 0.062 there.
           It is also the recommended point: of all points tried the model expects most of it.
-          cache     28             mode      fast           share     1
-          threads   7              compress  true           idle      1
-          rate      0.000854419    level     middle
+          cache     4096          rate      0.00070234    compress  true          share     0.5
+          threads   16            mode      fast          level     high          idle      1
 
         What matters
           4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
-          cache × threads  ████████████████████████████████████████    37 %  (28 % to 43 %)
-          mode             ████████████████████████▌                   23 %  (18 % to 27 %)
-          rate             ██████████████▌                             13 %  (10 % to 16 %)
-          cache            █████████████▍                              12 %  (7.5 % to 15 %)
-          threads          ██████████▍                                9.7 %  (7.3 % to 16 %)
-          compress         ████▏                                      3.9 %  (2.5 % to 5.7 %)
-          30 effects with 0.7 % in sum left out
+          cache × threads  ████████████████████████████████████████    42 %  (35 % to 45 %)
+          mode             ████████████████████▋                       22 %  (18 % to 25 %)
+          rate             ████████████▌                               13 %  (11 % to 16 %)
+          cache            ██████████▌                                 11 %  (7.5 % to 12 %)
+          threads          ████████▊                                  9.2 %  (7.4 % to 14 %)
+          compress         ███▏                                       3.3 %  (2.3 % to 4.7 %)
+          30 effects with 0.2 % in sum left out
 
         What acts together
           cache
-          └─ threads  interaction 37 %, in 100 % of samples
+          └─ threads  interaction 42 %, in 100 % of samples
 
         How far to trust this
           Each of 55 outcomes predicted from the others: 98 % of the variance; the model describes the outcomes well.
-          Typical error of such a prediction: 0.216; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0694.
-          Other models would predict: single parameters 65 %, these and 1 likely pair 99 %, one function of all parameters 92 %.
-          The likely pairs alone leave less than half as much unexplained as all pairs do: the method tree, which looks for such pairs, may do better from here.
+          Typical error of such a prediction: 0.193; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0666.
+          Other models would predict: single parameters 58 %, these and 1 likely pair 99 %, one function of all parameters 95 %.
+          A model with the likely pairs makes the outcomes clearly more likely, so that it searches the whole space.
 
         What failed
           trial 5: the program ended with exit code 3
@@ -752,14 +751,13 @@ mod tests {
           trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
-        Best outcome: 20.0265 (trial 59)
-          cache     28             mode      fast           share     1
-          threads   7              compress  true           idle      1
-          rate      0.000854419    level     middle
+        Best outcome: 20.0278 (trial 59)
+          cache     4096          rate      0.00070234    compress  true          share     0.5
+          threads   16            mode      fast          level     high          idle      1
         4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
         Learned to act together:
           cache
-          └─ threads  interaction 37 %, in 100 % of samples
+          └─ threads  interaction 42 %, in 100 % of samples
         "#);
     }
 
@@ -772,12 +770,12 @@ mod tests {
         for line in [
             "Best outcome: 20.0255, trial 47",
             "Recommended point: trial 59",
-            "  cache     28 *             mode      fast             share     1 *",
+            "  cache     4096 *          mode      fast            share     0.5",
             "  * not as in the best trial",
         ] {
             assert!(whole.lines().any(|found| found == line), "{line}\n{whole}");
         }
-        assert!(whole.contains("the model expects most of this one: 20.048"), "{whole}");
+        assert!(whole.contains("the model expects most of this one: 20.041"), "{whole}");
         assert!(short.contains("\nRecommended: trial 59. Of all points tried"), "{short}");
     }
 

@@ -10,8 +10,8 @@
 //! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
 //! probable. It takes the place of the evidence: a parameter that the data say nothing about counts nothing in either.
 //!
-//! Cost: kernel learning for each rival, always with at most `EARLY` observations and of the one that searches, otherwise at every
-//! growth of the number of observations by half, when pairs are looked for too.
+//! Cost: kernel learning for each rival, always with at most `EARLY` observations and of the one that searches, otherwise when the
+//! number of observations has grown by a fifth, or by a half if there are many, when pairs are looked for too.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,8 +26,9 @@ use crate::stream::Stream;
 
 /// With at most so many observations the models are compared whenever they are learned.
 const EARLY: usize = 60;
-/// With more, when their number has grown by this factor.
-const GROWTH: f64 = 1.5;
+/// With more, up to this, when their number has grown by a fifth, and then by a half: it is with some tens of observations that
+/// it comes out what a function is made of, and with many that comparing is expensive.
+const SOME: usize = 200;
 /// Pairs are not looked for with fewer observations.
 const FEWEST: usize = 20;
 
@@ -109,7 +110,8 @@ impl Guard {
         stream: &Stream,
     ) -> Result<Verdict> {
         let n = data.len();
-        let has_grown = |since: usize| n as f64 >= GROWTH * since as f64;
+        let growth = if n <= SOME { 1.2 } else { 1.5 };
+        let has_grown = |since: usize| n as f64 >= growth * since as f64;
         let is_due = n <= EARLY || has_grown(last.observations);
         let mut verdict = Verdict { rival: None, ..last.clone() };
         if is_due {
@@ -277,24 +279,26 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_stands_until_the_observations_have_grown_by_half() {
-        let optimizer = told(100, Guard::default(), together);
-        let (prior, learning) = optimizer.untrained();
-        let compare = |last: &Verdict| {
-            let stream = Stream::new(8, 100);
-            let (space, data) = (optimizer.space(), optimizer.data());
-            Guard::default().compare(last, space, data, prior, learning, &stream).unwrap()
-        };
-        let recent = Verdict { observations: 67, sampled: 67, ..Verdict::default() };
-        assert_eq!(compare(&recent), recent);
-        let older = Verdict { observations: 66, sampled: 66, ..Verdict::default() };
-        let found = compare(&older);
-        assert_eq!((found.observations, found.sampled), (100, 100));
-        assert!(found.rival.is_some());
-        // A rival that searches has to be better at every learning.
-        let again = compare(&Verdict { rival: found.rival.clone(), ..recent.clone() });
-        assert_eq!(again.observations, 67);
-        assert_eq!(again.rival, found.rival);
+    fn a_verdict_stands_until_the_observations_have_grown() {
+        // By a fifth, and where there are many by a half.
+        for (n, recently, before) in [(100, 84, 83), (210, 141, 140)] {
+            let optimizer = told(n as u64, Guard::default(), together);
+            let (prior, learning) = optimizer.untrained();
+            let compare = |last: &Verdict| {
+                let stream = Stream::new(8, n as u64);
+                let (space, data) = (optimizer.space(), optimizer.data());
+                Guard::default().compare(last, space, data, prior, learning, &stream).unwrap()
+            };
+            let at = |n: usize| Verdict { observations: n, sampled: n, ..Verdict::default() };
+            assert_eq!(compare(&at(recently)), at(recently));
+            let found = compare(&at(before));
+            assert_eq!((found.observations, found.sampled), (n, n));
+            assert!(found.rival.is_some());
+            // A rival that searches has to be better at every learning.
+            let again = compare(&Verdict { rival: found.rival.clone(), ..at(recently) });
+            assert_eq!(again.observations, recently);
+            assert_eq!(again.rival, found.rival);
+        }
     }
 
     #[test]
