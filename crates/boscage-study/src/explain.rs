@@ -161,6 +161,8 @@ pub struct Explanation {
     pub trust: Trust,
     /// The model that searches in the place of the one that is explained.
     rival: Option<Rival>,
+    /// Whether the method looks for likely pairs by itself, and lets them search where that is better.
+    looks_for_pairs: bool,
     space: StudySpace,
     /// As the model sees it.
     data: Dataset,
@@ -288,6 +290,7 @@ impl Explanation {
             probabilities,
             trust,
             rival: model.verdict.as_ref().and_then(|verdict| verdict.rival.clone()),
+            looks_for_pairs: model.verdict.as_ref().is_some_and(|verdict| verdict.sampled > 0),
             space: space.clone(),
             data,
             effects,
@@ -455,6 +458,7 @@ impl Explanation {
                         knows, and the method gp-ucb may do better.";
             sentences.push(text.to_string());
         } else if self.probabilities
+            && !self.looks_for_pairs
             && forest >= LEAST_PREDICTED
             && 1.0 - forest < HALF_AS_MUCH * (1.0 - own)
         {

@@ -9,7 +9,7 @@
 
 use boscage::additive_gp::{AdditivePosterior, Dataset};
 use boscage::additive_gp_ucb::AdditiveGpUcbSettings;
-use boscage::guard::Rival;
+use boscage::guard::{Rival, Verdict};
 use boscage::model_comparison::ModelComparison;
 use boscage::{Method, Model, Stream, Value};
 use boscage_study::explain::{Explanation, Share};
@@ -516,8 +516,8 @@ fn equal_outcomes_have_no_shares() {
 fn pairs_that_interact_are_likely_and_others_are_not() {
     let mut view =
         study(four(), "boscage", Goal::Minimize, 50, |_, values| bumpy(&numbers(values)));
-    // As if the guard had found no better model.
-    view.model.as_mut().unwrap().verdict = None;
+    // As if there were no guard.
+    let verdict = view.model.as_mut().unwrap().verdict.take();
     let explanation = explained(&view);
     assert!(explanation.probabilities);
     // All pairs have a share, and only what is likely a probability.
@@ -542,6 +542,11 @@ fn pairs_that_interact_are_likely_and_others_are_not() {
     let clearly = ModelComparison { forest: Some((1, Some(1.0 - 1e-12))), ..comparison };
     let sentences = explanation.comparison_sentences(&clearly);
     assert!(sentences[1].contains("the method tree"), "{sentences:?}");
+    // The guard has looked for such pairs, and would have let them search.
+    let verdict = Verdict { rival: None, ..verdict.unwrap() };
+    assert!(verdict.sampled > 0);
+    view.model.as_mut().unwrap().verdict = Some(verdict);
+    assert_eq!(explained(&view).comparison_sentences(&clearly).len(), 1);
 }
 
 #[test]

@@ -125,9 +125,9 @@ pub struct AdditiveGpUcbSettings {
     pub centre: bool,
     /// Asks that stay near the best point; none searches the whole space always.
     pub local: Option<LocalSearch>,
-    /// The least σ of a point of the whole space that is asked for, in multiples of η, though never more than 0.1 in units of what
-    /// the model sees. Where the maximum of the joint bound has less, an outcome would say next to nothing, and κ is doubled, up to
-    /// four times. 0 asks for the maximum whatever its σ.
+    /// The least σ of what is climbed to in the whole space, in multiples of η, though never more than 0.1 in units of what the model
+    /// sees. Where the climb from the best start ends at less, an outcome would say next to nothing, and κ is doubled, up to four
+    /// times. 0 leaves κ as it is.
     pub news: f64,
     /// Other models, which search the whole space where they explain the outcomes better; none for no others.
     pub guard: Option<Guard>,
@@ -1109,27 +1109,36 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_gp_stays_in_the_box_at_its_turn() {
-        let space = Space::unit_cube(6).unwrap();
-        let settings = AdditiveGpUcbSettings::boscage();
-        let local = settings.local.unwrap();
-        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
-        // All variables together, and largest far from what was observed.
-        for trial in 0..71 {
-            let mut point = space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem));
-            point.0.iter_mut().for_each(|x| *x *= 0.5);
-            let outcome = (1.5 * point.0.iter().sum::<f64>() - 5.0).cos();
-            optimizer.tell(point, outcome).unwrap();
-        }
-        optimizer.learn(&Stream::new(8, 71)).unwrap();
-        assert!(matches!(optimizer.rival(), Some(Rival::Plain(_))));
-        optimizer.model.local.as_mut().unwrap().whole_is_better = true;
-        assert!(local.is_turn_of_whole(71));
-        let (posterior, region) = optimizer.local_posterior(&local, &[]).unwrap();
-        assert_eq!(posterior.prior(), optimizer.rival().unwrap().prior());
-        let point = optimizer.ask(&[], &Stream::new(8, 71)).unwrap();
-        for (x, (low, high)) in point.0.iter().zip(region) {
-            assert!((low..=high).contains(x), "{x} is not from {low} to {high}");
+    fn a_rival_stays_in_the_box_at_its_turn() {
+        // Largest far from what was observed: all variables together, and every one with one other.
+        let together = |x: &[f64]| (1.5 * x.iter().sum::<f64>() - 5.0).cos();
+        let pairs = |x: &[f64]| (0..3).map(|i| (4.0 * x[i]).sin() * (4.0 * x[i + 3]).sin()).sum();
+        let is_forest = |rival: &Rival| match rival {
+            Rival::Pairs(prior) => prior.all_pairs.is_none(),
+            Rival::Plain(_) => false,
+        };
+        for (outcome, forest) in [(&together as &dyn Fn(&[f64]) -> f64, false), (&pairs, true)] {
+            let space = Space::unit_cube(6).unwrap();
+            let settings = AdditiveGpUcbSettings::boscage();
+            let local = settings.local.unwrap();
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            for trial in 0..103 {
+                let mut point =
+                    space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem));
+                point.0.iter_mut().for_each(|x| *x *= 0.5);
+                let outcome = outcome(&point.0);
+                optimizer.tell(point, outcome).unwrap();
+            }
+            optimizer.learn(&Stream::new(8, 103)).unwrap();
+            assert_eq!(is_forest(optimizer.rival().unwrap()), forest);
+            optimizer.model.local.as_mut().unwrap().whole_is_better = true;
+            assert!(local.is_turn_of_whole(103));
+            let (posterior, region) = optimizer.local_posterior(&local, &[]).unwrap();
+            assert_eq!(posterior.prior(), optimizer.rival().unwrap().prior());
+            let point = optimizer.ask(&[], &Stream::new(8, 103)).unwrap();
+            for (x, (low, high)) in point.0.iter().zip(region) {
+                assert!((low..=high).contains(x), "{x} is not from {low} to {high}");
+            }
         }
     }
 

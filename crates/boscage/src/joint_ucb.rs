@@ -49,7 +49,7 @@ const PERTURBED: usize = 64;
 const MOVED: [usize; 4] = [1, 2, 5, 20];
 /// With more observations than this only the best start is climbed from there: a gradient costs n².
 const MANY: usize = 400;
-/// How often κ is doubled at most, where the maximum of the bound is no news.
+/// How often κ is doubled at most, where what is climbed to is no news.
 const DOUBLINGS: usize = 4;
 /// Evaluations of the joint bound and its gradient for each climb.
 const CLIMB_EVALUATIONS: usize = 40;
@@ -80,8 +80,9 @@ pub(crate) fn maximize_joint_ucb(
     Ok(maximize_for_news(posterior, space, region, kappa, |_| Ok(true), rng)?.0)
 }
 
-/// The same, but for a point that is news: while what is climbed to from the best start is not, κ is doubled, up to `DOUBLINGS`
-/// times. The last κ comes with it.
+/// The same, but with more weight on the uncertainty where all is known: while what is climbed to from the best start is no news, κ
+/// is doubled, up to `DOUBLINGS` times. The last κ comes with it. (Another start may then lead higher, to what is known: one climb
+/// for each κ is what makes this cheap.)
 pub(crate) fn maximize_for_news(
     posterior: &AdditivePosterior,
     space: &Space,
@@ -99,8 +100,8 @@ pub(crate) fn maximize_for_news(
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
         ranked.into_iter().take(climbs).map(|(_, start)| start.clone())
     };
-    let mut starts = ranked(kappa);
-    let mut best = match starts.next() {
+    let mut to_climb = ranked(kappa);
+    let mut best = match to_climb.next() {
         Some(start) => climb(posterior, space, region, kappa, start, rng)?,
         None => (f64::NAN, space.sample(rng)),
     };
@@ -109,12 +110,12 @@ pub(crate) fn maximize_for_news(
             break;
         }
         kappa *= 2.0;
-        starts = ranked(kappa);
-        if let Some(start) = starts.next() {
+        to_climb = ranked(kappa);
+        if let Some(start) = to_climb.next() {
             best = climb(posterior, space, region, kappa, start, rng)?;
         }
     }
-    for start in starts {
+    for start in to_climb {
         let climbed = climb(posterior, space, region, kappa, start, rng)?;
         if climbed.0 > best.0 {
             best = climbed;
@@ -131,6 +132,7 @@ struct Starts {
     evaluations: usize,
 }
 
+/// The best observations, and what message passing or climbing by coordinates makes of the posterior; elsewhere random points.
 fn starts(
     posterior: &AdditivePosterior,
     space: &Space,
