@@ -1,4 +1,4 @@
-//! Cholesky factors that can grow: the only file that knows the linear-algebra crate.
+//! Cholesky factors that can grow, and a product of matrices: the only file that knows the linear-algebra crate.
 //!
 //! The paper needs Δ⁻¹ with Δ = K + η²I (posterior) and log|Δ| (likelihood ρ). Both come from the lower factor L with
 //! LLᵀ = Δ.
@@ -13,10 +13,11 @@
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
+use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_upper_triangular_in_place,
 };
-use faer::{MatMut, MatRef, Par};
+use faer::{Accum, MatMut, MatRef, Par};
 
 use crate::error::{Error, Result};
 use crate::simd;
@@ -60,6 +61,18 @@ impl Lower {
 /// element it is all rounding, even if it happens to be positive, and everything divided by it would be noise.
 fn is_good(pivot: f64, diagonal: f64) -> bool {
     pivot.is_finite() && pivot > 1e-13 * diagonal
+}
+
+/// C += AᵀB, where the columns of A and B have n numbers each, one column after the other, and so has C.
+pub(crate) fn add_transposed_product(n: usize, a: &[f64], b: &[f64], c: &mut [f64]) {
+    if n == 0 || a.len() < n || b.len() < n {
+        return;
+    }
+    let (rows, columns) = (a.len() / n, b.len() / n);
+    let a = MatRef::from_column_major_slice(&a[..n * rows], n, rows);
+    let b = MatRef::from_column_major_slice(&b[..n * columns], n, columns);
+    let c = MatMut::from_column_major_slice_mut(&mut c[..rows * columns], rows, columns);
+    matmul(c, Accum::Add, a.transpose(), b, 1.0, Par::Seq);
 }
 
 /// The lower Cholesky factor L of a matrix, with room to append rows.
@@ -367,6 +380,26 @@ mod tests {
             factor.forward_solve(&mut alone);
             for a in 0..n {
                 assert!((block[column * n + a] - alone[a]).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn products_are_added() {
+        let numbers = |count: usize, step: f64| -> Vec<f64> {
+            (0..count).map(|k| (k as f64 * step).sin()).collect()
+        };
+        for (n, rows, columns) in [(1, 1, 1), (7, 3, 5), (40, 12, 1), (33, 20, 20), (0, 2, 2)] {
+            let (a, b) = (numbers(n * rows, 0.7), numbers(n * columns, 1.3));
+            let before = numbers(rows * columns, 0.2);
+            let mut c = before.clone();
+            add_transposed_product(n, &a, &b, &mut c);
+            for j in 0..columns {
+                for i in 0..rows {
+                    let sum: f64 = (0..n).map(|k| a[i * n + k] * b[j * n + k]).sum();
+                    let want = before[j * rows + i] + sum;
+                    assert!((c[j * rows + i] - want).abs() < 1e-12, "{n} {rows} {columns}");
+                }
             }
         }
     }

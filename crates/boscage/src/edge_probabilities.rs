@@ -26,7 +26,7 @@ use rayon::prelude::*;
 
 use crate::additive_gp::{AdditivePrior, Dataset, check_data};
 use crate::all_pairs::AllPairs;
-use crate::cholesky::{Factor, Lower};
+use crate::cholesky::{Factor, Lower, add_transposed_product};
 use crate::error::Result;
 use crate::graph::{Component, Edge, Forest};
 use crate::kernel::{Inputs, Kernel};
@@ -59,6 +59,8 @@ const MOST_PAIRS: usize = 100;
 /// The largest rank of an effect, and the share of its variance that may be missing.
 const MOST_RANK: usize = 12;
 const MISSING: f64 = 0.01;
+/// Entries of a matrix that are multiplied at a time.
+const ENTRIES: usize = 1024;
 /// Nodes of the average over the range of a variable.
 const NODES: usize = 32;
 
@@ -292,15 +294,25 @@ fn promising_pairs(
         }
     }
     let count = factors.variables.len();
+    // Of all pairs at once, by matrix products over as many entries at a time as stay in the cache.
+    let (mut slopes, mut spreads) = (vec![0.0; count * count], vec![0.0; count * count]);
+    for first in (0..w.len()).step_by(ENTRIES) {
+        let entries = first..(first + ENTRIES).min(w.len());
+        let block = |f: &dyn Fn(&[f64]) -> Vec<f64>| -> Vec<f64> {
+            factors.matrices.iter().flat_map(|matrix| f(&matrix[entries.clone()])).collect()
+        };
+        let w = &w[entries.clone()];
+        let plain = block(&|e| e.to_vec());
+        let weighted = block(&|e| e.iter().zip(w).map(|(e, w)| e * w).collect());
+        let squares = block(&|e| e.iter().map(|e| e * e).collect());
+        add_transposed_product(entries.len(), &weighted, &plain, &mut slopes);
+        add_transposed_product(entries.len(), &squares, &squares, &mut spreads);
+    }
     let mut scored = Vec::with_capacity(count * count.saturating_sub(1) / 2);
-    let squares: Vec<Vec<f64>> =
-        factors.matrices.iter().map(|matrix| matrix.iter().map(|x| x * x).collect()).collect();
-    let mut weighted = vec![0.0; w.len()];
     for i in 0..count {
-        simd::scaled_product(1.0, &factors.matrices[i], &w, &mut weighted);
-        for (j, (matrix, of_j)) in factors.matrices.iter().zip(&squares).enumerate().skip(i + 1) {
-            let spread = simd::dot(&squares[i], of_j).sqrt().max(f64::MIN_POSITIVE);
-            scored.push((simd::dot(&weighted, matrix) / spread, (i, j)));
+        for j in i + 1..count {
+            let spread = spreads[j * count + i].sqrt().max(f64::MIN_POSITIVE);
+            scored.push((slopes[j * count + i] / spread, (i, j)));
         }
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -468,12 +480,7 @@ impl<'a> Chain<'a> {
         let (n, columns) = (self.y.len(), &self.effects[pair].columns);
         let rank = columns.len();
         let mut v = vec![0.0; n * rank];
-        // Row by row of A⁻¹, so that each is read once.
-        for (a, row) in self.inverse.chunks_exact(n).enumerate() {
-            for (k, column) in columns.iter().enumerate() {
-                v[k * n + a] = simd::dot(row, column);
-            }
-        }
+        add_transposed_product(n, &self.inverse, &columns.concat(), &mut v);
         let mut m = Lower::zeros(rank);
         for (k, column) in columns.iter().enumerate() {
             for (value, v) in m.column_mut(k).iter_mut().zip(v[k * n..].chunks_exact(n)) {
