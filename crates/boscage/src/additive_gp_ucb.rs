@@ -22,7 +22,7 @@ use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Graph};
 use crate::guard::{Guard, Rival, Verdict};
-use crate::joint_ucb::{everywhere, maximize_for_news, maximize_joint_ucb};
+use crate::joint_ucb::{Effort, everywhere, maximize_for_news, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
 use crate::local_search::{LearnedLocal, LocalModel, LocalSearch};
@@ -640,8 +640,15 @@ impl AdditiveGpUcb {
             let (posterior, region) = self.local_posterior(&local, pending)?;
             self.observe(Phase::Acquisition);
             let mut rng = stream.generator(Purpose::Zoom);
-            let maximum =
-                maximize_joint_ucb(&posterior, &self.space, &region, local.kappa, &mut rng)?;
+            let effort = Effort::with_pending(pending.len());
+            let maximum = maximize_joint_ucb(
+                &posterior,
+                &self.space,
+                &region,
+                local.kappa,
+                effort,
+                &mut rng,
+            )?;
             self.evaluations += maximum.evaluations;
             return self.answer(maximum, &posterior, local.kappa, pending, stream);
         }
@@ -715,7 +722,8 @@ impl AdditiveGpUcb {
         };
         self.observe(Phase::Acquisition);
         let t = self.data.len() + pending.len() + 1;
-        let (maximum, kappa) = self.maximize_acquisition(posterior, kappa, t, stream)?;
+        let effort = Effort::with_pending(pending.len());
+        let (maximum, kappa) = self.maximize_acquisition(posterior, kappa, t, effort, stream)?;
         self.evaluations += maximum.evaluations;
         self.answer(maximum, posterior, kappa, pending, stream)
     }
@@ -760,6 +768,7 @@ impl AdditiveGpUcb {
         posterior: &AdditivePosterior,
         kappa: f64,
         t: usize,
+        effort: Effort,
         stream: &Stream,
     ) -> Result<(Maximum, f64)> {
         let (space, settings) = (&self.space, &self.settings);
@@ -772,6 +781,7 @@ impl AdditiveGpUcb {
                 &everywhere(space),
                 kappa,
                 is_news,
+                effort,
                 &mut rng,
             );
         }

@@ -69,15 +69,33 @@ pub(crate) fn everywhere(space: &Space) -> Vec<(f64, f64)> {
     vec![(0.0, 1.0); space.dimension()]
 }
 
+/// How hard to search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// From all starts that are worth a climb.
+    Full,
+    /// From half of them: of points that several workers get at once not each has to be the very best, and an ask of eight has to
+    /// wait for all.
+    Half,
+}
+
+impl Effort {
+    /// For an ask with so many points pending.
+    pub(crate) fn with_pending(count: usize) -> Self {
+        if count == 0 { Effort::Full } else { Effort::Half }
+    }
+}
+
 /// The point of the region that maximises the joint bound, as far as climbing from good starts finds it.
 pub(crate) fn maximize_joint_ucb(
     posterior: &AdditivePosterior,
     space: &Space,
     region: &Region,
     kappa: f64,
+    effort: Effort,
     rng: &mut Generator,
 ) -> Result<Maximum> {
-    Ok(maximize_for_news(posterior, space, region, kappa, |_| Ok(true), rng)?.0)
+    Ok(maximize_for_news(posterior, space, region, kappa, |_| Ok(true), effort, rng)?.0)
 }
 
 /// The same, but with more weight on the uncertainty where all is known: while what is climbed to from the best start is no news, κ
@@ -89,10 +107,12 @@ pub(crate) fn maximize_for_news(
     region: &Region,
     mut kappa: f64,
     is_news: impl Fn(&Point) -> Result<bool>,
+    effort: Effort,
     rng: &mut Generator,
 ) -> Result<(Maximum, f64)> {
     // Where climbs may start does not depend on κ, only which starts are the best.
     let Starts { points, climbs, evaluations } = starts(posterior, space, region, rng)?;
+    let climbs = if effort == Effort::Half { climbs.div_ceil(2) } else { climbs };
     let normals = posterior.joint_many(&points)?;
     let ranked = |kappa: f64| {
         let mut ranked: Vec<(f64, &Point)> =
@@ -448,9 +468,15 @@ mod tests {
             let posterior = posterior(&space, components.clone(), n);
             let want = brute_force(&posterior, &vec![axis.clone(); 3]);
             let mut rng = Stream::new(1, n as u64).generator(Purpose::Zoom);
-            let found =
-                maximize_joint_ucb(&posterior, &space, &everywhere(&space), KAPPA, &mut rng)
-                    .unwrap();
+            let found = maximize_joint_ucb(
+                &posterior,
+                &space,
+                &everywhere(&space),
+                KAPPA,
+                Effort::Full,
+                &mut rng,
+            )
+            .unwrap();
             space.check(&found.point).unwrap();
             assert_eq!(found.value, bound(posterior.joint(&found.point).unwrap(), KAPPA));
             // Climbing ends in a maximum; of the few there are it must be the highest, or nearly as high.
@@ -476,9 +502,15 @@ mod tests {
         let want = brute_force(&posterior, &axes);
         for seed in 0..10 {
             let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
-            let found =
-                maximize_joint_ucb(&posterior, &space, &everywhere(&space), KAPPA, &mut rng)
-                    .unwrap();
+            let found = maximize_joint_ucb(
+                &posterior,
+                &space,
+                &everywhere(&space),
+                KAPPA,
+                Effort::Full,
+                &mut rng,
+            )
+            .unwrap();
             space.check(&found.point).unwrap();
             assert!(found.value <= want + 1e-9);
             assert!(found.value > want - 0.1, "seed {seed}: {} against {want}", found.value);
@@ -501,9 +533,15 @@ mod tests {
             let axes = vec![(0..FINE + OBSERVED).map(|k| k as f64).collect(); dimension];
             assert!(!tables_are_small(&components, &Grid::new(axes).unwrap()).unwrap());
             let mut rng = Stream::new(5, 0).generator(Purpose::Zoom);
-            let found =
-                maximize_joint_ucb(&posterior, &space, &everywhere(&space), KAPPA, &mut rng)
-                    .unwrap();
+            let found = maximize_joint_ucb(
+                &posterior,
+                &space,
+                &everywhere(&space),
+                KAPPA,
+                Effort::Full,
+                &mut rng,
+            )
+            .unwrap();
             space.check(&found.point).unwrap();
             assert_eq!(found.evaluations, (RANDOM_STARTS + OBSERVED) * components.len());
             // Better than many more random points than it started from.
@@ -625,6 +663,23 @@ mod tests {
     }
 
     #[test]
+    fn half_the_effort_finds_no_more_than_all_of_it_and_nearly_as_much() {
+        assert_eq!([0, 1, 8].map(Effort::with_pending), [Effort::Full, Effort::Half, Effort::Half]);
+        let (space, posterior) = with_all_pairs(25);
+        let region = everywhere(&space);
+        let mut less = 0;
+        for seed in 0..10 {
+            let [full, half] = [Effort::Full, Effort::Half].map(|effort| {
+                let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
+                maximize_joint_ucb(&posterior, &space, &region, KAPPA, effort, &mut rng).unwrap()
+            });
+            assert!(half.value <= full.value && half.value > full.value - 0.3, "seed {seed}");
+            less += usize::from(half.value < full.value);
+        }
+        assert!(less < 10, "{less}");
+    }
+
+    #[test]
     fn what_is_no_news_is_left_for_more_uncertainty_and_what_is_found_is_the_maximum_of_that() {
         let space = Space::unit_cube(3).unwrap();
         let posterior = posterior(&space, vec![pair(0, 1), pair(1, 2)], 30);
@@ -632,13 +687,15 @@ mod tests {
         let rng = || Stream::new(2, 0).generator(Purpose::Zoom);
         let std = |point: &Point| posterior.joint(point).unwrap().variance.sqrt();
         let maximum = |kappa: f64| {
-            maximize_joint_ucb(&posterior, &space, &region, kappa, &mut rng()).unwrap()
+            maximize_joint_ucb(&posterior, &space, &region, kappa, Effort::Full, &mut rng())
+                .unwrap()
         };
         let stds = [KAPPA, 2.0 * KAPPA].map(|kappa| std(&maximum(kappa).point));
         assert!(stds[0] < stds[1], "{stds:?}");
         let find = |least: f64| {
             let is_news = |point: &Point| Ok(std(point) >= least);
-            maximize_for_news(&posterior, &space, &region, KAPPA, is_news, &mut rng()).unwrap()
+            maximize_for_news(&posterior, &space, &region, KAPPA, is_news, Effort::Full, &mut rng())
+                .unwrap()
         };
         // Any is news; what only more weight finds; nothing is.
         for (least, doublings) in [(0.0, 0), (0.5 * (stds[0] + stds[1]), 1), (1e9, DOUBLINGS)] {
@@ -664,7 +721,9 @@ mod tests {
         let want = brute_force(&posterior, &axes);
         for seed in 0..5 {
             let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
-            let found = maximize_joint_ucb(&posterior, &space, &region, KAPPA, &mut rng).unwrap();
+            let found =
+                maximize_joint_ucb(&posterior, &space, &region, KAPPA, Effort::Full, &mut rng)
+                    .unwrap();
             space.check(&found.point).unwrap();
             for (x, (low, high)) in found.point.0.iter().zip(&region) {
                 assert!((low..=high).contains(&x), "{x} from {low} to {high}");
