@@ -668,7 +668,7 @@ mod tests {
         let (space, posterior) = with_all_pairs(25);
         let region = everywhere(&space);
         let mut less = 0;
-        for seed in 0..10 {
+        for seed in 0..40 {
             let [full, half] = [Effort::Full, Effort::Half].map(|effort| {
                 let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
                 maximize_joint_ucb(&posterior, &space, &region, KAPPA, effort, &mut rng).unwrap()
@@ -676,7 +676,8 @@ mod tests {
             assert!(half.value <= full.value && half.value > full.value - 0.3, "seed {seed}");
             less += usize::from(half.value < full.value);
         }
-        assert!(less < 10, "{less}");
+        // The third start is sometimes the one that leads highest.
+        assert!(less > 0 && less < 20, "{less}");
     }
 
     #[test]
