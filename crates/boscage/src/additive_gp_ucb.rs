@@ -588,7 +588,14 @@ impl AdditiveGpUcb {
             _ => self.model.prior.components.clone(),
         };
         let last = self.model.local.as_ref().map_or(&self.initial, |local| &local.own);
-        let own = self.learn_from(last, components, &near.scaled_data()?)?;
+        // Of the same points and outcomes the same would be learned again.
+        let is_known = self.settings.outputs == OutputRule::Standardised
+            && near.is_everything(self.data.len())
+            && components == self.model.prior.components;
+        let own = match is_known {
+            true => self.model.prior.clone(),
+            false => self.learn_from(last, components, &near.scaled_data()?)?,
+        };
         let whole_is_better = match self.rival_posterior.as_ref().or(self.posterior.as_ref()) {
             Some(whole) if local.model == LocalModel::Turns => {
                 near.gain_of_own(&own, whole, self.model.outputs.scale).is_ok_and(|gain| gain < 0.0)
@@ -954,6 +961,44 @@ mod tests {
         // With sixteen observations every ask is due, and of asks in turn the global one.
         assert!(asked_with(1));
         assert!(!asked_with(2));
+    }
+
+    #[test]
+    fn a_box_that_holds_everything_has_the_model_of_everything() {
+        let learned = |half_width: f64, points: f64| {
+            let space = Space::unit_cube(3).unwrap();
+            let local = LocalSearch { half_width, points, ..LocalSearch::default() };
+            let settings = AdditiveGpUcbSettings {
+                local: Some(local),
+                initial_points: 40,
+                ..AdditiveGpUcbSettings::boscage()
+            };
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            for trial in 0..40 {
+                let point = space.sample(&mut Stream::new(6, trial).generator(Purpose::Problem));
+                let outcome = (5.0 * point.0[0]).sin() + point.0[1];
+                optimizer.tell(point, outcome).unwrap();
+            }
+            let near = local.neighbourhood(&space, optimizer.data(), 40).unwrap();
+            optimizer.learn(&Stream::new(6, 40)).unwrap();
+            let whole = optimizer.model.prior.clone();
+            let own = optimizer.model.local.clone().unwrap().own;
+            // What learning from the neighbourhood would have come to.
+            let config = &optimizer.settings.kernel_learning;
+            let again = kernel_learning(&optimizer.initial, &near.scaled_data().unwrap(), config);
+            (near.is_everything(40), own == whole, again.unwrap().prior.kernel, own.kernel)
+        };
+        // The whole space: what was learned, which is what would be learned again.
+        let (is_everything, is_same, again, own) = learned(0.5, 100.0);
+        assert!(is_everything && is_same);
+        for (again, own) in again.lengthscales.iter().zip(&own.lengthscales) {
+            assert!((again / own - 1.0).abs() < 0.1, "{again} {own}");
+        }
+        // All observations, but in units of a smaller box; and a part of them.
+        for (half_width, points) in [(0.2, 100.0), (0.5, 1.0)] {
+            let (is_everything, is_same, ..) = learned(half_width, points);
+            assert!(!is_everything && !is_same);
+        }
     }
 
     #[test]

@@ -17,6 +17,11 @@
 //!
 //! which is what the others tell of a pair if nothing but they is known (a Pólya urn).
 //!
+//! Points that were chosen keep to a part of the range, where what two variables do together looks like what one of them does, or
+//! two others, and a small error of the kernels like an effect. There the likelihood counts to the power of the spread of the points,
+//! 1 if they are uniform and about ½ after a search: a power below 1 is what is left of evidence whose model is not quite right
+//! (Miller and Dunson 2019, *Robust Bayesian inference via coarsening*).
+//!
 //! Cost: 2·D²n²/2 multiply-adds to find the pairs worth a visit, and 2·r·n² for each visit, where r is the rank of the effect of a
 //! pair at the observations, at most `MOST_RANK`.
 
@@ -46,7 +51,7 @@ const URN: f64 = 0.5;
 /// Chains, each of which starts without any effect, and visits of each pair in each of them, the first half of which are not
 /// counted. Pairs that the data cannot tell apart take turns, if not in one chain then from chain to chain.
 const CHAINS: usize = 4;
-const SWEEPS: usize = 8;
+const SWEEPS: usize = 24;
 /// Visits in the single chain of [`likely_forest`].
 const FEW_SWEEPS: usize = 4;
 /// More observations than this are thinned out.
@@ -72,11 +77,11 @@ pub fn edge_probabilities(
     data: &Dataset,
     stream: &Stream,
 ) -> Result<Vec<(Edge, f64)>> {
-    of_chains::<CHAINS>(prior, space, data, SWEEPS, stream)
+    of_chains::<CHAINS>(prior, space, data, SWEEPS, CentredFactors::spread, stream)
 }
 
 /// Pairs that are more likely to interact than not, those left out that would close a cycle with likelier ones, by a single short
-/// chain: a proposal of what a model may be made of, for whoever then looks how good that is.
+/// chain in which the whole likelihood counts: a proposal of what a model may be made of, for whoever then looks how good that is.
 pub(crate) fn likely_forest(
     prior: &AdditivePrior,
     space: &Space,
@@ -84,7 +89,7 @@ pub(crate) fn likely_forest(
     stream: &Stream,
 ) -> Result<Forest> {
     let mut forest = Forest::empty(data.dimension());
-    for (edge, probability) in of_chains::<1>(prior, space, data, FEW_SWEEPS, stream)? {
+    for (edge, probability) in of_chains::<1>(prior, space, data, FEW_SWEEPS, |_| 1.0, stream)? {
         if probability >= 0.5 && !forest.closes_cycle(edge) {
             forest.add(edge)?;
         }
@@ -97,6 +102,7 @@ fn of_chains<const COUNT: usize>(
     space: &Space,
     data: &Dataset,
     sweeps: usize,
+    power: fn(&CentredFactors) -> f64,
     stream: &Stream,
 ) -> Result<Vec<(Edge, f64)>> {
     prior.validate()?;
@@ -110,7 +116,8 @@ fn of_chains<const COUNT: usize>(
     let background = Background::new(prior, all_pairs, &factors, &data);
     let pairs = promising_pairs(&factors, &background, data.outcomes())?;
     let effects = pairs.iter().map(|&(i, j)| Effect::new(i, j, factors.columns(i, j))).collect();
-    let chain = Chain::new(background, effects, data.dimension(), data.outcomes());
+    let power = power(&factors);
+    let chain = Chain::new(background, effects, data.dimension(), data.outcomes(), power);
     let seeds: [u64; COUNT] = stream.generator(Purpose::Structure).random();
     let runs = seeds.into_par_iter().map(|seed| {
         let mut rng = Stream::new(seed, 0).generator(Purpose::Structure);
@@ -165,6 +172,20 @@ impl CentredFactors {
     fn entry(&self, i: usize, a: usize, b: usize) -> f64 {
         let (low, high) = (a.min(b), a.max(b));
         self.matrices[i][self.start(low) + high - low]
+    }
+
+    /// How much of the variance of a random function of one variable, over its whole range, there is between the observations, on
+    /// average over the variables: 1 − the average of e_i between observations, over the same between all points of the range.
+    fn spread(&self) -> f64 {
+        let n = self.n as f64;
+        // What centring has taken away is gone from the difference too.
+        let of_one = |matrix: &Vec<f64>| {
+            let diagonal: f64 = (0..self.n).map(|b| matrix[self.start(b)]).sum();
+            let all = 2.0 * matrix.iter().sum::<f64>() - diagonal;
+            (diagonal / n - all / (n * n)).clamp(0.0, 1.0)
+        };
+        let sum: f64 = self.matrices.iter().map(of_one).sum();
+        sum / self.matrices.len().max(1) as f64
     }
 
     /// Columns whose products with themselves make up ẽ_i ẽ_j at the observations: a Cholesky factor that takes the largest
@@ -373,6 +394,8 @@ struct Chain<'a> {
     effects: Vec<Effect>,
     dimension: usize,
     y: &'a [f64],
+    /// Of the likelihood.
+    power: f64,
     /// A place in `BACKGROUNDS`.
     tau: usize,
     /// A⁻¹, all of it, by rows.
@@ -382,9 +405,15 @@ struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    fn new(background: Background, effects: Vec<Effect>, dimension: usize, y: &'a [f64]) -> Self {
+    fn new(
+        background: Background,
+        effects: Vec<Effect>,
+        dimension: usize,
+        y: &'a [f64],
+        power: f64,
+    ) -> Self {
         let (inverse, alpha) = (Vec::new(), Vec::new());
-        Self { background, effects, dimension, y, tau: 0, inverse, alpha }
+        Self { background, effects, dimension, y, power, tau: 0, inverse, alpha }
     }
 
     /// The average probability of each effect over the sweeps that count.
@@ -439,9 +468,9 @@ impl<'a> Chain<'a> {
         let lever = self.lever(pair);
         let present = self.effects[pair].variance();
         let mut log = self.log_urn(pair);
-        log[0] += lever.gain(-present)?;
+        log[0] += self.power * lever.gain(-present)?;
         for (log, &strength) in log[1..].iter_mut().zip(&STRENGTHS) {
-            *log += lever.gain(strength - present)?;
+            *log += self.power * lever.gain(strength - present)?;
         }
         let weights = normalised(&log);
         self.set(pair, drawn(&weights, rng).checked_sub(1), &lever)?;
@@ -469,7 +498,7 @@ impl<'a> Chain<'a> {
         let mut levers = Vec::with_capacity(1 + without.len());
         for &pair in std::iter::once(&from).chain(&without) {
             let lever = self.lever(pair);
-            log.push(lever.gain(variance)?);
+            log.push(self.power * lever.gain(variance)?);
             levers.push((pair, lever));
         }
         let (pair, lever) = &levers[drawn(&normalised(&log), rng)];
@@ -542,7 +571,7 @@ impl<'a> Chain<'a> {
         let mut factors = Vec::with_capacity(log.len());
         for (tau, log) in BACKGROUNDS.iter().zip(&mut log) {
             let factor = Factor::new(&covariance, self.background.noise + tau)?;
-            *log = log_likelihood(&factor, self.y);
+            *log = self.power * log_likelihood(&factor, self.y);
             factors.push(factor);
         }
         self.tau = drawn(&normalised(&log), rng);
@@ -619,7 +648,7 @@ mod tests {
         let pairs = promising_pairs(&factors, &background, data.outcomes()).unwrap();
         let effects =
             pairs.iter().map(|&(i, j)| Effect::new(i, j, factors.columns(i, j))).collect();
-        Chain::new(background, effects, data.dimension(), data.outcomes())
+        Chain::new(background, effects, data.dimension(), data.outcomes(), 1.0)
     }
 
     /// ρ and A⁻¹ of the present state, computed afresh.
@@ -677,6 +706,54 @@ mod tests {
     }
 
     #[test]
+    fn the_spread_is_one_all_over_the_range_and_none_at_a_point() {
+        let space = Space::new(vec![
+            Parameter::real("r", -1.0, 3.0),
+            Parameter::categorical("c", ["a", "b", "c"]),
+        ])
+        .unwrap();
+        let mut prior = prior(2, 0.4);
+        prior.kernel.metrics[1] = crate::kernel::Metric::Categorical;
+        let all_pairs = prior.all_pairs.clone().unwrap();
+        // Every category, at points of this part of the range of the other variable.
+        let spread = |part: f64| {
+            let mut data = Dataset::empty(2);
+            for k in 0..NODES {
+                let x = 0.5 + part * ((k as f64 + 0.5) / NODES as f64 - 0.5);
+                for level in 0..3 {
+                    let point = vec![x, space.coordinate(1, level)];
+                    data.push(&crate::space::Point(point), 0.0).unwrap();
+                }
+            }
+            CentredFactors::new(&prior.kernel, &all_pairs, &space, &data).spread()
+        };
+        assert!((spread(1.0) - 1.0).abs() < 1e-10, "{}", spread(1.0));
+        assert!((spread(0.0) - 0.5).abs() < 1e-10, "{}", spread(0.0));
+        // As the definition has it, without centring.
+        let e = |x: f64, node: f64| {
+            let mut factor = [0.0];
+            prior.kernel.factor(
+                0,
+                &[prior.kernel.scaled(0, x)],
+                prior.kernel.scaled(0, node),
+                &mut factor,
+            );
+            factor[0]
+        };
+        let missing = |part: f64| {
+            let x = |k: usize| 0.5 + part * ((k as f64 + 0.5) / NODES as f64 - 0.5);
+            let sum: f64 = (0..NODES)
+                .flat_map(|k| (0..NODES).map(move |l| (k, l)))
+                .map(|(k, l)| e(x(k), x(l)))
+                .sum();
+            1.0 - sum / (NODES * NODES) as f64
+        };
+        let want = 0.5 + 0.5 * missing(0.3) / missing(1.0);
+        assert!((spread(0.3) - want).abs() < 1e-10, "{} {want}", spread(0.3));
+        assert!(want < 0.7, "{want}");
+    }
+
+    #[test]
     fn columns_make_up_the_effect_of_a_pair() {
         let space = Space::unit_cube(3).unwrap();
         let data = random_data(&space, 30, 1, |x| x[0]);
@@ -731,13 +808,22 @@ mod tests {
         }
     }
 
-    /// All states of three pairs and τ with their probabilities, against long chains with and without swaps.
     #[test]
     fn the_sampler_has_the_exact_distribution() {
+        the_sampler_has_the_exact_distribution_with(1.0);
+    }
+
+    #[test]
+    fn the_sampler_has_the_exact_distribution_with_a_power_of_the_likelihood() {
+        the_sampler_has_the_exact_distribution_with(0.5);
+    }
+
+    /// All states of three pairs and τ with their probabilities, against long chains.
+    fn the_sampler_has_the_exact_distribution_with(power: f64) {
         let space = Space::unit_cube(3).unwrap();
         let data = random_data(&space, 14, 3, |x| 2.0 * (x[0] - 0.5) * (x[1] - 0.5) + 0.3 * x[2]);
         let prior = prior(3, 0.6);
-        let mut exact = chain(&prior, &space, &data);
+        let mut exact = Chain { power, ..chain(&prior, &space, &data) };
         assert_eq!(exact.effects.len(), 3);
         let choices = STRENGTHS.len() + 1;
         let mut logs = Vec::new();
@@ -768,7 +854,7 @@ mod tests {
                 exact.effects[pair].strength = choice.checked_sub(1);
             }
             for tau in 0..BACKGROUNDS.len() {
-                logs.push((state, urn + afresh(&exact, tau).0));
+                logs.push((state, urn + power * afresh(&exact, tau).0));
             }
         }
         let weights = normalised(&logs.iter().map(|(_, log)| *log).collect::<Vec<_>>());

@@ -242,6 +242,11 @@ impl Neighbourhood {
         Ok(data)
     }
 
+    /// Whether it holds all of so many observations, in their own coordinates.
+    pub(crate) fn is_everything(&self, observations: usize) -> bool {
+        self.members.len() == observations && self.units.iter().all(|&unit| unit == 1.0)
+    }
+
     /// By how much the log density of its outcomes, each predicted from all others that a model knows, is larger for the local model
     /// with this prior than for that of the whole space, which sees a difference of `scale` as 1.
     pub(crate) fn gain_of_own(

@@ -5,6 +5,10 @@
 //! plain) is chosen at run time by `pulp`. All arithmetic is plain IEEE with fused multiply-adds in a fixed order, so the
 //! bits do not depend on the machine or the number of threads.
 //!
+//! The chosen instructions reach only what is inlined into the function that was chosen. A closure that is called in two places
+//! is not: it would be compiled for the plainest machine, where each fused multiply-add is a call. What a sum does to `LANES` numbers
+//! is therefore a function that is always inlined.
+//!
 //! Notation: u, v are scaled coordinates; the suffix `at` marks the one point that a column belongs to.
 //!
 //! Cost: about 0.5 ns an element with AVX-512, 1 ns with AVX2.
@@ -46,6 +50,16 @@ pub(crate) fn exp2_neg(q: f64) -> f64 {
     }
     // Adds the integer part to the exponent field.
     f64::from_bits((shifted.to_bits() << 52).wrapping_add(p.to_bits()))
+}
+
+/// The last numbers of a column, fewer than `LANES`, filled up with zeros, which add nothing to any sum here.
+#[inline(always)]
+fn padded(tail: &[f64]) -> [f64; LANES] {
+    let mut lanes = [0.0; LANES];
+    for (lane, value) in lanes.iter_mut().zip(tail) {
+        *lane = *value;
+    }
+    lanes
 }
 
 /// Σ over lanes, in order.
@@ -155,23 +169,25 @@ pub(crate) fn rbf_single_sums(u: &[f64], at: f64, w: &[f64]) -> [f64; 2] {
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) -> [f64; 2] {
             let Self(u, at, w) = self;
-            let (mut s, mut sq) = ([0.0; LANES], [0.0; LANES]);
-            let mut step = |u: &[f64], w: &[f64]| {
-                for (lane, (&u, &w)) in u.iter().zip(w).enumerate() {
+            #[inline(always)]
+            fn step(sums: &mut [[f64; LANES]; 2], at: f64, u: &[f64; LANES], w: &[f64; LANES]) {
+                let [s, sq] = sums;
+                for ((s, sq), (&u, &w)) in s.iter_mut().zip(sq).zip(u.iter().zip(w)) {
                     let d = u - at;
                     let q = d * d;
                     let t = w * exp2_neg(q);
-                    s[lane] += t;
-                    sq[lane] = t.mul_add(q, sq[lane]);
+                    *s += t;
+                    *sq = t.mul_add(q, *sq);
                 }
-            };
+            }
+            let mut sums = [[0.0; LANES]; 2];
             let (chunks, tail) = u.as_chunks::<LANES>();
             let (w_chunks, w_tail) = w.as_chunks::<LANES>();
             for (u, w) in chunks.iter().zip(w_chunks) {
-                step(u, w);
+                step(&mut sums, at, u, w);
             }
-            step(tail, w_tail);
-            [fold(s), fold(sq)]
+            step(&mut sums, at, &padded(tail), &padded(w_tail));
+            sums.map(fold)
         }
     }
     Arch::new().dispatch(Op(u, at, w))
@@ -189,25 +205,34 @@ pub(crate) fn rbf_pair_sums(
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) -> [f64; 3] {
             let Self(u, u_at, v, v_at, w) = self;
-            let (mut s, mut su, mut sv) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
-            let mut step = |u: &[f64], v: &[f64], w: &[f64]| {
-                for (lane, ((&u, &v), &w)) in u.iter().zip(v).zip(w).enumerate() {
+            #[inline(always)]
+            fn step(
+                sums: &mut [[f64; LANES]; 3],
+                (u, u_at): (&[f64; LANES], f64),
+                (v, v_at): (&[f64; LANES], f64),
+                w: &[f64; LANES],
+            ) {
+                let [s, su, sv] = sums;
+                let sums = s.iter_mut().zip(su).zip(sv);
+                for (((s, su), sv), ((&u, &v), &w)) in sums.zip(u.iter().zip(v).zip(w)) {
                     let (d, e) = (u - u_at, v - v_at);
                     let (qu, qv) = (d * d, e * e);
                     let t = w * exp2_neg(qu + qv);
-                    s[lane] += t;
-                    su[lane] = t.mul_add(qu, su[lane]);
-                    sv[lane] = t.mul_add(qv, sv[lane]);
+                    *s += t;
+                    *su = t.mul_add(qu, *su);
+                    *sv = t.mul_add(qv, *sv);
                 }
-            };
+            }
+            let mut sums = [[0.0; LANES]; 3];
             let (u_chunks, u_tail) = u.as_chunks::<LANES>();
             let (v_chunks, v_tail) = v.as_chunks::<LANES>();
             let (w_chunks, w_tail) = w.as_chunks::<LANES>();
             for ((u, v), w) in u_chunks.iter().zip(v_chunks).zip(w_chunks) {
-                step(u, v, w);
+                step(&mut sums, (u, u_at), (v, v_at), w);
             }
-            step(u_tail, v_tail, w_tail);
-            [fold(s), fold(su), fold(sv)]
+            let (u, v, w) = (padded(u_tail), padded(v_tail), padded(w_tail));
+            step(&mut sums, (&u, u_at), (&v, v_at), &w);
+            sums.map(fold)
         }
     }
     Arch::new().dispatch(Op(u, u_at, v, v_at, w))
@@ -221,19 +246,20 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) -> f64 {
             let Self(a, b) = self;
-            let mut s = [0.0_f64; LANES];
-            let mut step = |a: &[f64], b: &[f64]| {
-                for (lane, (&a, &b)) in a.iter().zip(b).enumerate() {
-                    s[lane] = a.mul_add(b, s[lane]);
+            #[inline(always)]
+            fn step(sum: &mut [f64; LANES], a: &[f64; LANES], b: &[f64; LANES]) {
+                for (sum, (&a, &b)) in sum.iter_mut().zip(a.iter().zip(b)) {
+                    *sum = a.mul_add(b, *sum);
                 }
-            };
+            }
+            let mut sum = [0.0; LANES];
             let (a_chunks, a_tail) = a.as_chunks::<LANES>();
             let (b_chunks, b_tail) = b.as_chunks::<LANES>();
             for (a, b) in a_chunks.iter().zip(b_chunks) {
-                step(a, b);
+                step(&mut sum, a, b);
             }
-            step(a_tail, b_tail);
-            fold(s)
+            step(&mut sum, &padded(a_tail), &padded(b_tail));
+            fold(sum)
         }
     }
     Arch::new().dispatch(Op(a, b))
@@ -368,27 +394,37 @@ pub(crate) fn all_pairs_sums(
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) -> [f64; 4] {
             let Self(w, e, s, p, weight) = self;
-            let mut sums = [[0.0_f64; LANES]; 4];
-            let mut step = |w: &[f64], e: &[f64], s: &[f64], p: &[f64]| {
+            #[inline(always)]
+            fn step(
+                sums: &mut [[f64; LANES]; 4],
+                w: &[f64; LANES],
+                (e, s): (&[f64; LANES], &[f64; LANES]),
+                p: &[f64; LANES],
+                weight: f64,
+            ) {
+                let [of_e, of_s, of_so, of_eo] = sums;
+                let sums = of_e.iter_mut().zip(of_s).zip(of_so.iter_mut().zip(of_eo));
                 let rows = w.iter().zip(e).zip(s.iter().zip(p));
-                for (lane, ((&w, &e), (&s, &p))) in rows.enumerate() {
+                for (((of_e, of_s), (of_so, of_eo)), ((&w, &e), (&s, &p))) in sums.zip(rows) {
                     let o = (-weight).mul_add(e, p);
                     let (we, ws) = (w * e, w * s);
-                    sums[0][lane] += we;
-                    sums[1][lane] += ws;
-                    sums[2][lane] = ws.mul_add(o, sums[2][lane]);
-                    sums[3][lane] = we.mul_add(o, sums[3][lane]);
+                    *of_e += we;
+                    *of_s += ws;
+                    *of_so = ws.mul_add(o, *of_so);
+                    *of_eo = we.mul_add(o, *of_eo);
                 }
-            };
+            }
+            let mut sums = [[0.0; LANES]; 4];
             let (w_chunks, w_tail) = w.as_chunks::<LANES>();
             let (e_chunks, e_tail) = e.as_chunks::<LANES>();
             let (s_chunks, s_tail) = s.as_chunks::<LANES>();
             let (p_chunks, p_tail) = p.as_chunks::<LANES>();
             for ((w, e), (s, p)) in w_chunks.iter().zip(e_chunks).zip(s_chunks.iter().zip(p_chunks))
             {
-                step(w, e, s, p);
+                step(&mut sums, w, (e, s), p, weight);
             }
-            step(w_tail, e_tail, s_tail, p_tail);
+            let (e, s) = (padded(e_tail), padded(s_tail));
+            step(&mut sums, &padded(w_tail), (&e, &s), &padded(p_tail), weight);
             sums.map(fold)
         }
     }
@@ -409,15 +445,25 @@ pub(crate) fn all_pairs_slopes(
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) -> [f64; 2] {
             let Self(e, s, p, scale, weight, v, w) = self;
-            let mut sums = [[0.0_f64; LANES]; 2];
-            let mut step = |e: &[f64], s: &[f64], p: &[f64], v: &[f64], w: &[f64]| {
+            #[inline(always)]
+            fn step(
+                sums: &mut [[f64; LANES]; 2],
+                (e, s): (&[f64; LANES], &[f64; LANES]),
+                p: &[f64; LANES],
+                (scale, weight): (f64, f64),
+                (v, w): (&[f64; LANES], &[f64; LANES]),
+            ) {
+                let [of_v, of_w] = sums;
                 let rows = e.iter().zip(s).zip(p).zip(v.iter().zip(w));
-                for (lane, (((&e, &s), &p), (&v, &w))) in rows.enumerate() {
+                for ((of_v, of_w), (((&e, &s), &p), (&v, &w))) in
+                    of_v.iter_mut().zip(of_w).zip(rows)
+                {
                     let so = s * weight.mul_add((-weight).mul_add(e, p), scale);
-                    sums[0][lane] = v.mul_add(so, sums[0][lane]);
-                    sums[1][lane] = w.mul_add(so, sums[1][lane]);
+                    *of_v = v.mul_add(so, *of_v);
+                    *of_w = w.mul_add(so, *of_w);
                 }
-            };
+            }
+            let mut sums = [[0.0; LANES]; 2];
             let (e_chunks, e_tail) = e.as_chunks::<LANES>();
             let (s_chunks, s_tail) = s.as_chunks::<LANES>();
             let (p_chunks, p_tail) = p.as_chunks::<LANES>();
@@ -425,9 +471,11 @@ pub(crate) fn all_pairs_slopes(
             let (w_chunks, w_tail) = w.as_chunks::<LANES>();
             let rows = e_chunks.iter().zip(s_chunks).zip(p_chunks);
             for (((e, s), p), (v, w)) in rows.zip(v_chunks.iter().zip(w_chunks)) {
-                step(e, s, p, v, w);
+                step(&mut sums, (e, s), p, (scale, weight), (v, w));
             }
-            step(e_tail, s_tail, p_tail, v_tail, w_tail);
+            let (e, s, p) = (padded(e_tail), padded(s_tail), padded(p_tail));
+            let (v, w) = (padded(v_tail), padded(w_tail));
+            step(&mut sums, (&e, &s), &p, (scale, weight), (&v, &w));
             sums.map(fold)
         }
     }
