@@ -588,7 +588,7 @@ impl AdditiveGpUcb {
             _ => self.model.prior.components.clone(),
         };
         let last = self.model.local.as_ref().map_or(&self.initial, |local| &local.own);
-        // Of the same points and outcomes the same would be learned again.
+        // From the same points and outcomes next to the same would be learned again, and predict as well.
         let is_known = self.settings.outputs == OutputRule::Standardised
             && near.is_everything(self.data.len())
             && components == self.model.prior.components;
@@ -596,7 +596,11 @@ impl AdditiveGpUcb {
             true => self.model.prior.clone(),
             false => self.learn_from(last, components, &near.scaled_data()?)?,
         };
-        let whole_is_better = match self.rival_posterior.as_ref().or(self.posterior.as_ref()) {
+        let whole = match is_known {
+            true => self.rival_posterior.as_ref(),
+            false => self.rival_posterior.as_ref().or(self.posterior.as_ref()),
+        };
+        let whole_is_better = match whole {
             Some(whole) if local.model == LocalModel::Turns => {
                 near.gain_of_own(&own, whole, self.model.outputs.scale).is_ok_and(|gain| gain < 0.0)
             }
@@ -982,7 +986,9 @@ mod tests {
             let near = local.neighbourhood(&space, optimizer.data(), 40).unwrap();
             optimizer.learn(&Stream::new(6, 40)).unwrap();
             let whole = optimizer.model.prior.clone();
-            let own = optimizer.model.local.clone().unwrap().own;
+            let LearnedLocal { own, whole_is_better } = optimizer.model.local.clone().unwrap();
+            // A model is not better than itself.
+            assert!(own != whole || !whole_is_better);
             // What learning from the neighbourhood would have come to.
             let config = &optimizer.settings.kernel_learning;
             let again = kernel_learning(&optimizer.initial, &near.scaled_data().unwrap(), config);

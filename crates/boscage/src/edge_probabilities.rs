@@ -19,8 +19,9 @@
 //!
 //! Points that were chosen keep to a part of the range, where what two variables do together looks like what one of them does, or
 //! two others, and a small error of the kernels like an effect. There the likelihood counts to the power of the spread of the points,
-//! 1 if they are uniform and about ½ after a search: a power below 1 is what is left of evidence whose model is not quite right
-//! (Miller and Dunson 2019, *Robust Bayesian inference via coarsening*).
+//! 1 if they are uniform and about ½ after a search. That evidence should count to a power below 1 where its model is not quite
+//! right is known (Miller and Dunson 2019, *Robust Bayesian inference via coarsening*); that this power should be the spread is not
+//! derived from anything: with it the probabilities come true.
 //!
 //! Cost: 2·D²n²/2 multiply-adds to find the pairs worth a visit, and 2·r·n² for each visit, where r is the rank of the effect of a
 //! pair at the observations, at most `MOST_RANK`.
@@ -178,11 +179,11 @@ impl CentredFactors {
     /// average over the variables: 1 − the average of e_i between observations, over the same between all points of the range.
     fn spread(&self) -> f64 {
         let n = self.n as f64;
-        // What centring has taken away is gone from the difference too.
+        // Between different observations: with itself each has an e_i of 1. What centring has taken away cancels.
         let of_one = |matrix: &Vec<f64>| {
             let diagonal: f64 = (0..self.n).map(|b| matrix[self.start(b)]).sum();
-            let all = 2.0 * matrix.iter().sum::<f64>() - diagonal;
-            (diagonal / n - all / (n * n)).clamp(0.0, 1.0)
+            let others = 2.0 * (matrix.iter().sum::<f64>() - diagonal);
+            (diagonal / n - others / (n * (n - 1.0).max(1.0))).clamp(0.0, 1.0)
         };
         let sum: f64 = self.matrices.iter().map(of_one).sum();
         sum / self.matrices.len().max(1) as f64
@@ -394,7 +395,7 @@ struct Chain<'a> {
     effects: Vec<Effect>,
     dimension: usize,
     y: &'a [f64],
-    /// Of the likelihood.
+    /// The power to which the likelihood counts.
     power: f64,
     /// A place in `BACKGROUNDS`.
     tau: usize,
@@ -748,7 +749,9 @@ mod tests {
                 .sum();
             1.0 - sum / (NODES * NODES) as f64
         };
-        let want = 0.5 + 0.5 * missing(0.3) / missing(1.0);
+        // Between different observations only.
+        let n = (3 * NODES) as f64;
+        let want = 0.5 + 0.5 * n / (n - 1.0) * missing(0.3) / missing(1.0);
         assert!((spread(0.3) - want).abs() < 1e-10, "{} {want}", spread(0.3));
         assert!(want < 0.7, "{want}");
     }
@@ -901,6 +904,27 @@ mod tests {
         assert!(of(&alone).iter().all(|(_, probability)| *probability < 0.3));
         // The same data have the same answer.
         assert_eq!(found, of(&planted));
+    }
+
+    #[test]
+    fn points_in_a_part_of_the_range_say_less_of_pairs_than_the_likelihood_does() {
+        let space = Space::unit_cube(5).unwrap();
+        let near = |x: f64| 0.4 + 0.25 * x;
+        let mut data = Dataset::empty(5);
+        for a in 0..60 {
+            let mut rng = Stream::new(11, a).generator(Purpose::Problem);
+            let point =
+                crate::space::Point(space.sample(&mut rng).0.into_iter().map(near).collect());
+            let y = 30.0 * (point.0[0] - 0.5) * (point.0[1] - 0.5);
+            data.push(&point, y + 0.1 * crate::stream::standard_normal(&mut rng)).unwrap();
+        }
+        let (prior, stream) = (prior(5, 0.5), Stream::new(0, 0));
+        let likeliest = |found: Vec<(Edge, f64)>| (<(usize, usize)>::from(found[0].0), found[0].1);
+        let spread = likeliest(edge_probabilities(&prior, &space, &data, &stream).unwrap());
+        let whole =
+            likeliest(of_chains::<4>(&prior, &space, &data, SWEEPS, |_| 1.0, &stream).unwrap());
+        assert_eq!((spread.0, whole.0), ((0, 1), (0, 1)));
+        assert!(spread.1 < whole.1 - 0.1, "{spread:?} {whole:?}");
     }
 
     /// An effect that explains everything to the last digit can come and go.
