@@ -34,7 +34,7 @@ def floats(data: bytes) -> Any:
 class Edge:
     """Two parameters that were learned to depend on each other, and the share of structure samples that had the edge.
 
-    With the default method that share estimates the probability that they do.
+    With the default method that share estimates the probability that they do; of weak ones it is too low.
     """
 
     first: str
