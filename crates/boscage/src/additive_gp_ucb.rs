@@ -975,6 +975,7 @@ mod tests {
             let settings = AdditiveGpUcbSettings {
                 local: Some(local),
                 initial_points: 40,
+                guard: None,
                 ..AdditiveGpUcbSettings::boscage()
             };
             let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
