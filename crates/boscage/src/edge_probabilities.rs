@@ -21,7 +21,7 @@
 //! two others, and a small error of the kernels like an effect. There the likelihood counts to the power of the spread of the points,
 //! 1 if they are uniform and about ½ after a search. That evidence should count to a power below 1 where its model is not quite
 //! right is known (Miller and Dunson 2019, *Robust Bayesian inference via coarsening*); that this power should be the spread is not
-//! derived from anything: with it the probabilities come true.
+//! derived from anything: with it the probabilities come nearly true.
 //!
 //! Cost: 2·D²n²/2 multiply-adds to find the pairs worth a visit, and 2·r·n² for each visit, where r is the rank of the effect of a
 //! pair at the observations, at most `MOST_RANK`.

@@ -459,6 +459,12 @@ mod tests {
         bounds.fold(f64::NEG_INFINITY, f64::max)
     }
 
+    /// Of the whole space, with all effort.
+    fn maximum(posterior: &AdditivePosterior, space: &Space, rng: &mut Generator) -> Maximum {
+        let region = everywhere(space);
+        maximize_joint_ucb(posterior, space, &region, KAPPA, Effort::Full, rng).unwrap()
+    }
+
     #[test]
     fn real_spaces_are_climbed_to_the_maximum_of_a_dense_grid() {
         let space = Space::unit_cube(3).unwrap();
@@ -468,15 +474,7 @@ mod tests {
             let posterior = posterior(&space, components.clone(), n);
             let want = brute_force(&posterior, &vec![axis.clone(); 3]);
             let mut rng = Stream::new(1, n as u64).generator(Purpose::Zoom);
-            let found = maximize_joint_ucb(
-                &posterior,
-                &space,
-                &everywhere(&space),
-                KAPPA,
-                Effort::Full,
-                &mut rng,
-            )
-            .unwrap();
+            let found = maximum(&posterior, &space, &mut rng);
             space.check(&found.point).unwrap();
             assert_eq!(found.value, bound(posterior.joint(&found.point).unwrap(), KAPPA));
             // Climbing ends in a maximum; of the few there are it must be the highest, or nearly as high.
@@ -502,15 +500,7 @@ mod tests {
         let want = brute_force(&posterior, &axes);
         for seed in 0..10 {
             let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
-            let found = maximize_joint_ucb(
-                &posterior,
-                &space,
-                &everywhere(&space),
-                KAPPA,
-                Effort::Full,
-                &mut rng,
-            )
-            .unwrap();
+            let found = maximum(&posterior, &space, &mut rng);
             space.check(&found.point).unwrap();
             assert!(found.value <= want + 1e-9);
             assert!(found.value > want - 0.1, "seed {seed}: {} against {want}", found.value);
@@ -533,15 +523,7 @@ mod tests {
             let axes = vec![(0..FINE + OBSERVED).map(|k| k as f64).collect(); dimension];
             assert!(!tables_are_small(&components, &Grid::new(axes).unwrap()).unwrap());
             let mut rng = Stream::new(5, 0).generator(Purpose::Zoom);
-            let found = maximize_joint_ucb(
-                &posterior,
-                &space,
-                &everywhere(&space),
-                KAPPA,
-                Effort::Full,
-                &mut rng,
-            )
-            .unwrap();
+            let found = maximum(&posterior, &space, &mut rng);
             space.check(&found.point).unwrap();
             assert_eq!(found.evaluations, (RANDOM_STARTS + OBSERVED) * components.len());
             // Better than many more random points than it started from.
