@@ -28,6 +28,10 @@ const SUCCESSES: usize = 2;
 const SMALLEST: f64 = 0.004;
 /// A local model has at least so many observations, if there are so many.
 const FEWEST: usize = 20;
+/// Outcomes are of different orders of magnitude where the best quarter spans less than this share of their standard deviation.
+const NARROW: f64 = 0.08;
+/// With fewer outcomes than this there is no best quarter to speak of.
+const QUARTERED: usize = 8;
 
 /// Settings of local search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -36,7 +40,8 @@ const FEWEST: usize = 20;
 pub struct LocalSearch {
     /// One ask in so many is local …
     pub every: usize,
-    /// … but while the model of the whole space cannot tell the best points apart, all are but one in so many.
+    /// … but while outcomes are of different orders of magnitude, so that the model of the whole space is blind to the differences
+    /// between the best, all are but one in so many.
     pub blind: usize,
     /// κ of local asks.
     pub kappa: f64,
@@ -69,7 +74,7 @@ pub enum LocalModel {
 impl Default for LocalSearch {
     fn default() -> Self {
         Self {
-            every: 2,
+            every: 3,
             blind: 8,
             kappa: 1.0,
             half_width: 0.1,
@@ -205,6 +210,19 @@ impl LocalSearch {
                 .collect(),
         })
     }
+}
+
+/// Whether outcomes are of different orders of magnitude: the best quarter of them spans next to nothing of what all do. A model of all
+/// of them then spends itself on the bad ones.
+pub(crate) fn is_blind(outcomes: &[f64]) -> bool {
+    if outcomes.len() < QUARTERED {
+        return false;
+    }
+    let mut sorted = outcomes.to_vec();
+    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    let spread = sorted[0] - sorted[sorted.len() / 4];
+    // Equal outcomes are no sign of magnitudes: there the whole space has to be searched.
+    spread > 0.0 && spread < NARROW * OutputMap::fit(OutputRule::Standardised, outcomes).scale
 }
 
 /// What was learned of the neighbourhood of the best point.
@@ -430,14 +448,35 @@ mod tests {
     }
 
     #[test]
+    fn outcomes_of_many_magnitudes_make_the_model_of_the_whole_space_blind() {
+        let even = |n: u32| -> Vec<f64> { (0..n).map(f64::from).collect() };
+        assert!(!is_blind(&[]));
+        assert!(!is_blind(&even(40)));
+        assert!(!is_blind(&[1.0; 40]));
+        // From −1 to −10⁹: whatever is learned of the worst, the best quarter is all the same. Seven are too few to say so.
+        let magnitudes = |n: u32| -> Vec<f64> {
+            (0..n).map(|a| -10_f64.powf(9.0 * f64::from(a) / f64::from(n))).collect()
+        };
+        assert!(is_blind(&magnitudes(40)) && is_blind(&magnitudes(8)) && !is_blind(&magnitudes(7)));
+        // Half of the outcomes lie between 0 and −1, so that the best quarter spans ½, and half far below: the standard deviation is
+        // about half of how far, and 0.08 of that is ½ at 12.5.
+        let two_heaps = |below: f64| -> Vec<f64> {
+            (0..20).map(|a| -f64::from(a) / 20.0).chain(std::iter::repeat_n(-below, 20)).collect()
+        };
+        assert!(is_blind(&two_heaps(14.0)) && !is_blind(&two_heaps(11.0)));
+        // What is beyond numbers is not narrow.
+        assert!(!is_blind(&[f64::MAX, -f64::MAX].repeat(10)));
+    }
+
+    #[test]
     fn without_an_observation_there_is_nothing_to_search_around() {
         let space = Space::unit_cube(2).unwrap();
         let local = LocalSearch::default();
         assert!(local.neighbourhood(&space, &Dataset::empty(2), 0).is_err());
-        assert!(local.is_due(11, false) && !local.is_due(10, false) && !local.is_due(12, false));
+        assert!(local.is_due(11, false) && !local.is_due(12, false) && !local.is_due(13, false));
         assert!(local.is_due(10, true) && local.is_due(11, true) && !local.is_due(16, true));
-        // 11, 13, 15, … are local, and every other one of them is the turn of the whole space.
-        let turns = [11, 13, 15, 17].map(|count| local.is_turn_of_whole(count));
+        // 11, 14, 17, … are local, and every other one of them is the turn of the whole space.
+        let turns = [11, 14, 17, 20].map(|count| local.is_turn_of_whole(count));
         assert_eq!(turns, [true, false, true, false]);
         for (model, whole) in [(LocalModel::Own, false), (LocalModel::Whole, true)] {
             let local = LocalSearch { model, ..local };
