@@ -957,6 +957,24 @@ mod tests {
     }
 
     #[test]
+    fn asks_are_local_where_outcomes_are_of_many_magnitudes() {
+        let asked_with = |blind: usize, outcome: fn(&[f64]) -> f64| {
+            let mut optimizer = told(12, KernelStart::InitialEarly, outcome);
+            let local = LocalSearch { blind, half_width: 0.05, ..LocalSearch::default() };
+            optimizer.settings.local = Some(local);
+            let near = local.neighbourhood(&optimizer.space, optimizer.data(), 10).unwrap();
+            let point = optimizer.ask(&[], &Stream::new(3, 12)).unwrap();
+            let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
+            point.0.iter().zip(&near.region).all(inside)
+        };
+        let magnitudes = |x: &[f64]| -10_f64.powf(3.0 * x.iter().sum::<f64>());
+        // With twelve observations none is due, if not for that; and of all but one in one none is left.
+        assert!(asked_with(8, magnitudes));
+        assert!(!asked_with(1, magnitudes));
+        assert!(!asked_with(8, |x| -x.iter().sum::<f64>()));
+    }
+
+    #[test]
     fn a_box_that_holds_everything_has_the_model_of_everything() {
         let learned = |half_width: f64, points: f64| {
             let space = Space::unit_cube(3).unwrap();

@@ -28,7 +28,8 @@ const SUCCESSES: usize = 2;
 const SMALLEST: f64 = 0.004;
 /// A local model has at least so many observations, if there are so many.
 const FEWEST: usize = 20;
-/// Outcomes are of different orders of magnitude where the best quarter spans less than this share of their standard deviation.
+/// Outcomes are of different orders of magnitude where the best quarter spans less than this share of their standard deviation
+/// (outliers drawn in).
 const NARROW: f64 = 0.08;
 /// With fewer outcomes than this there is no best quarter to speak of.
 const QUARTERED: usize = 8;
@@ -64,7 +65,7 @@ pub enum LocalModel {
     Own,
     /// The one that searches the whole space.
     Whole,
-    /// One of its own, and at every other local ask the one that searches the whole space, while that makes the outcomes near the
+    /// One of its own, and in turn with it the one that searches the whole space, while that makes the outcomes near the
     /// box more likely, each left out in turn: what predicts better over all need not do so at the very best points, so that
     /// neither is left to itself.
     #[default]
@@ -213,7 +214,7 @@ impl LocalSearch {
 }
 
 /// Whether outcomes are of different orders of magnitude: the best quarter of them spans next to nothing of what all do. A model of all
-/// of them then spends itself on the bad ones.
+/// of them then spends itself on the bad ones. (So it does when nearly all is found, and only the last digits are left.)
 pub(crate) fn is_blind(outcomes: &[f64]) -> bool {
     if outcomes.len() < QUARTERED {
         return false;
@@ -455,17 +456,17 @@ mod tests {
         assert!(!is_blind(&[1.0; 40]));
         // From −1 to −10⁹: whatever is learned of the worst, the best quarter is all the same. Seven are too few to say so.
         let magnitudes = |n: u32| -> Vec<f64> {
-            (0..n).map(|a| -10_f64.powf(9.0 * f64::from(a) / f64::from(n))).collect()
+            (0..n).map(|a| -10_f64.powf(9.0 * f64::from(a) / f64::from(n - 1))).collect()
         };
         assert!(is_blind(&magnitudes(40)) && is_blind(&magnitudes(8)) && !is_blind(&magnitudes(7)));
         // Half of the outcomes lie between 0 and −1, so that the best quarter spans ½, and half far below: the standard deviation is
-        // about half of how far, and 0.08 of that is ½ at 12.5.
+        // about half of how far, and 0.08 of that is ½ at 13.
         let two_heaps = |below: f64| -> Vec<f64> {
             (0..20).map(|a| -f64::from(a) / 20.0).chain(std::iter::repeat_n(-below, 20)).collect()
         };
         assert!(is_blind(&two_heaps(14.0)) && !is_blind(&two_heaps(11.0)));
         // What is beyond numbers is not narrow.
-        assert!(!is_blind(&[f64::MAX, -f64::MAX].repeat(10)));
+        assert!(!is_blind(&[f64::MAX, -f64::MAX, -f64::MAX, -f64::MAX, -f64::MAX].repeat(4)));
     }
 
     #[test]
