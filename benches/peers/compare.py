@@ -399,17 +399,19 @@ def tables(runs, folder):
             if not own:
                 continue
             values = medians(own, Run.at)
+            regrets = medians(own, Run.regret) if optima else []
             early = [f"t = {len(run.best)}" for run in own if run.ended == OUT_OF_TIME]
             cells = [
                 solver,
                 str(len(own)),
                 " / ".join(map(number, values)),
-                " / ".join(map(number, medians(own, Run.regret))) if optima else "",
+                " / ".join(map(number, regrets)),
                 " / ".join(map(seconds, medians(own, Run.seconds_at))),
                 f"{statistics.median(run.cpu for run in own):.1f}",
                 ", ".join(early),
             ]
-            reached = [value for value in values if value is not None]
+            # Optima may differ by seed, so that the median of the regret need not be in the order of that of the value.
+            reached = [value for value in regrets or values if value is not None]
             rows.append((-len(reached), reached[-1] if reached else 0.0, f"| {' | '.join(cells)} |"))
         lines += [row for *_, row in sorted(rows)]
     if folder is not None:
