@@ -717,30 +717,37 @@ mod tests {
           parameters  8
           trials      60: 55 complete, 5 failed
 
-        Best outcome: 20.0278, trial 59
-          It gave 20.0278; the model expects 20.040 ± 0.062 there.
-          It is also the recommended point: of all points tried the model expects most of it.
-          cache     4096          rate      0.00070234    compress  true          share     0.5
-          threads   16            mode      fast          level     high          idle      1
+        Best outcome: 20.0525, trial 27
+          It gave 20.0525; the model expects 20.124 ± 0.027 there.
+          cache     11             mode      fast           share     0.6
+          threads   5              compress  true           idle      -1
+          rate      0.000563771    level     middle
+
+        Recommended point: trial 52
+          Of all points tried the model expects most of this one: 20.106 ± 0.051. It gave 20.1068.
+          cache     2 *              mode      fast             share     1 *
+          threads   1 *              compress  true             idle      0.35019 *
+          rate      0.000462002 *    level     middle
+          * not as in the best trial
 
         What matters
           4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
-          cache × threads  ████████████████████████████████████████    42 %  (35 % to 45 %)
-          mode             ████████████████████▋                       22 %  (18 % to 25 %)
-          rate             ████████████▌                               13 %  (11 % to 16 %)
-          cache            ██████████▌                                 11 %  (7.5 % to 12 %)
-          threads          ████████▊                                  9.2 %  (7.4 % to 14 %)
-          compress         ███▏                                       3.3 %  (2.3 % to 4.7 %)
-          30 effects with 0.2 % in sum left out
+          cache × threads  ████████████████████████████████████████    45 %  (39 % to 47 %)
+          mode             ██████████████████▍                         21 %  (18 % to 24 %)
+          rate             ██████████▍                                 12 %  (10 % to 14 %)
+          cache            █████████▎                                  10 %  (7.4 % to 12 %)
+          threads          ███████▊                                   8.6 %  (7.9 % to 12 %)
+          compress         ███▏                                       3.5 %  (2.8 % to 4.6 %)
+          30 effects with 0.3 % in sum left out
 
         What acts together
           cache
-          └─ threads  interaction 42 %, in 100 % of samples
+          └─ threads  interaction 45 %, in 100 % of samples
 
         How far to trust this
-          Each of 55 outcomes predicted from the others: 98 % of the variance; the model describes the outcomes well.
-          Typical error of such a prediction: 0.193; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0666.
-          Other models would predict: single parameters 58 %, these and 1 likely pair 99 %, one function of all parameters 95 %.
+          Each of 55 outcomes predicted from the others: 99 % of the variance; the model describes the outcomes well.
+          Typical error of such a prediction: 0.15; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0575.
+          Other models would predict: single parameters 29 %, these and 1 likely pair 99 %, one function of all parameters 97 %.
           A model with the likely pairs makes the outcomes clearly more likely, so that it searches the whole space.
 
         What failed
@@ -751,32 +758,41 @@ mod tests {
           trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
-        Best outcome: 20.0278 (trial 59)
-          cache     4096          rate      0.00070234    compress  true          share     0.5
-          threads   16            mode      fast          level     high          idle      1
+        Best outcome: 20.0525 (trial 27)
+          cache     11             mode      fast           share     0.6
+          threads   5              compress  true           idle      -1
+          rate      0.000563771    level     middle
+        Recommended: trial 52. Of all points tried the model expects most of this one: 20.106 ± 0.051. It gave 20.1068.
         4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
         Learned to act together:
           cache
-          └─ threads  interaction 42 %, in 100 % of samples
+          └─ threads  interaction 45 %, in 100 % of samples
         "#);
     }
 
     #[test]
     fn a_lucky_trial_is_shown_and_another_one_recommended() {
         let mut view = mixed(60);
-        // A hair better than the best, where the model expects a little less.
-        view.trials[47].value = Some(20.0255);
         let (whole, short) = texts(&view);
         for line in [
-            "Best outcome: 20.0255, trial 47",
-            "Recommended point: trial 59",
-            "  cache     4096 *          mode      fast            share     0.5",
+            "Best outcome: 20.0525, trial 27",
+            "Recommended point: trial 52",
+            "  cache     2 *              mode      fast             share     1 *",
             "  * not as in the best trial",
         ] {
             assert!(whole.lines().any(|found| found == line), "{line}\n{whole}");
         }
-        assert!(whole.contains("the model expects most of this one: 20.041"), "{whole}");
-        assert!(short.contains("\nRecommended: trial 59. Of all points tried"), "{short}");
+        assert!(whole.contains("the model expects most of this one: 20.106"), "{whole}");
+        assert!(short.contains("\nRecommended: trial 52. Of all points tried"), "{short}");
+        // If that one had come out best, there were one point to show.
+        view.trials[52].value = Some(20.05);
+        let (whole, short) = texts(&view);
+        assert!(whole.contains("Best outcome: 20.05, trial 52"), "{whole}");
+        assert!(whole.contains("It is also the recommended point"), "{whole}");
+        assert!(
+            !whole.contains("Recommended point:") && !short.contains("Recommended:"),
+            "{short}"
+        );
     }
 
     #[test]
