@@ -634,8 +634,9 @@ impl AdditiveGpUcb {
             self.learn(stream)?;
         }
         let known = self.data.len() + pending.len();
+        let is_plain = matches!(self.rival(), Some(Rival::Plain(_)));
         if let Some(local) = self.settings.local
-            && local.is_due(known, is_blind(self.data.outcomes()))
+            && local.is_due(known, is_blind(self.data.outcomes()), is_plain)
         {
             let (posterior, region) = self.local_posterior(&local, pending)?;
             self.observe(Phase::Acquisition);
@@ -1191,6 +1192,36 @@ mod tests {
                 assert!((low..=high).contains(x), "{x} is not from {low} to {high}");
             }
         }
+    }
+
+    #[test]
+    fn asks_are_local_while_a_plain_gp_searches() {
+        // Largest far from what was observed, and what one variable does depends on all others.
+        let together = |x: &[f64]| (1.5 * x.iter().sum::<f64>() - 5.0).cos();
+        let asked_with = |plain: Option<usize>| {
+            let space = Space::unit_cube(6).unwrap();
+            let local = LocalSearch { plain, ..LocalSearch::default() };
+            let settings =
+                AdditiveGpUcbSettings { local: Some(local), ..AdditiveGpUcbSettings::boscage() };
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            for trial in 0..102 {
+                let mut point =
+                    space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem));
+                point.0.iter_mut().for_each(|x| *x *= 0.5);
+                let outcome = together(&point.0);
+                optimizer.tell(point, outcome).unwrap();
+            }
+            let near = local.neighbourhood(&space, optimizer.data(), 10).unwrap();
+            let point = optimizer.ask(&[], &Stream::new(8, 102)).unwrap();
+            assert!(matches!(optimizer.rival(), Some(Rival::Plain(_))));
+            assert!(!is_blind(optimizer.data().outcomes()));
+            let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
+            point.0.iter().zip(&near.region).all(inside)
+        };
+        // With 102 observations none would be due, and of all but one in 51 this is the one.
+        assert!(asked_with(LocalSearch::default().plain));
+        assert!(!asked_with(Some(51)));
+        assert!(!asked_with(None));
     }
 
     #[test]

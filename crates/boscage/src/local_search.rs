@@ -42,8 +42,11 @@ pub struct LocalSearch {
     /// One ask in so many is local …
     pub every: usize,
     /// … but while outcomes are of different orders of magnitude, so that the model of the whole space is blind to the differences
-    /// between the best, all are but one in so many.
+    /// between the best, all are but one in so many …
     pub blind: usize,
+    /// … and so they are while a plain GP searches the whole space ([`crate::guard`]), which is large, and most of it unknown: all but
+    /// one in so many; none for no difference.
+    pub plain: Option<usize>,
     /// κ of local asks.
     pub kappa: f64,
     /// h to begin with.
@@ -77,6 +80,7 @@ impl Default for LocalSearch {
         Self {
             every: 3,
             blind: 8,
+            plain: Some(4),
             kappa: 1.0,
             half_width: 0.1,
             patience: 0.5,
@@ -92,8 +96,13 @@ impl LocalSearch {
         let refuse = |setting, value: f64, reason| {
             Err(Error::InvalidSetting { setting, value: value.to_string(), reason })
         };
-        for (setting, count) in [("local.every", self.every), ("local.blind", self.blind)] {
-            if count == 0 {
+        let counts = [
+            ("local.every", Some(self.every)),
+            ("local.blind", Some(self.blind)),
+            ("local.plain", self.plain),
+        ];
+        for (setting, count) in counts {
+            if count == Some(0) {
                 return refuse(setting, 0.0, "it must be at least 1");
             }
         }
@@ -111,9 +120,18 @@ impl LocalSearch {
         Ok(())
     }
 
-    /// Whether an ask with so many observations and pending points is local.
-    pub(crate) fn is_due(&self, count: usize, blind: bool) -> bool {
-        if blind { !count.is_multiple_of(self.blind) } else { count % self.every == self.every - 1 }
+    /// Whether an ask with so many observations and pending points is local, where the model of the whole space is blind to the
+    /// differences between the best outcomes, where it is a plain GP, and elsewhere.
+    pub(crate) fn is_due(&self, count: usize, blind: bool, plain: bool) -> bool {
+        let all_but_one_in = match (blind, plain) {
+            (true, _) => Some(self.blind),
+            (false, true) => self.plain,
+            (false, false) => None,
+        };
+        match all_but_one_in {
+            Some(many) => !count.is_multiple_of(many),
+            None => count % self.every == self.every - 1,
+        }
     }
 
     /// Whether, of the local asks, one with so many observations and pending points is the turn of the model of the whole space.
@@ -474,8 +492,22 @@ mod tests {
         let space = Space::unit_cube(2).unwrap();
         let local = LocalSearch::default();
         assert!(local.neighbourhood(&space, &Dataset::empty(2), 0).is_err());
-        assert!(local.is_due(11, false) && !local.is_due(12, false) && !local.is_due(13, false));
-        assert!(local.is_due(10, true) && local.is_due(11, true) && !local.is_due(16, true));
+    }
+
+    #[test]
+    fn how_many_asks_are_local_depends_on_who_searches_the_whole_space() {
+        let local = LocalSearch { blind: 4, plain: Some(6), ..LocalSearch::default() };
+        let due = |blind: bool, plain: bool| {
+            (0..24).filter(|&count| local.is_due(count, blind, plain)).collect::<Vec<usize>>()
+        };
+        let all_but_one_in = |many: usize| (0..24).filter(move |count| count % many != 0);
+        assert_eq!(due(false, false), [2, 5, 8, 11, 14, 17, 20, 23]);
+        assert_eq!(due(true, false), all_but_one_in(4).collect::<Vec<usize>>());
+        assert_eq!(due(false, true), all_but_one_in(6).collect::<Vec<usize>>());
+        // What is not to be told apart is so whoever searches.
+        assert_eq!(due(true, true), due(true, false));
+        let no_difference = LocalSearch { plain: None, ..local };
+        assert!(no_difference.is_due(11, false, true) && !no_difference.is_due(13, false, true));
         // 11, 14, 17, … are local, and every other one of them is the turn of the whole space.
         let turns = [11, 14, 17, 20].map(|count| local.is_turn_of_whole(count));
         assert_eq!(turns, [true, false, true, false]);
@@ -498,6 +530,7 @@ mod tests {
         LocalSearch::default().validate().unwrap();
         assert_eq!(refused(|local| local.every = 0), "local.every");
         assert_eq!(refused(|local| local.blind = 0), "local.blind");
+        assert_eq!(refused(|local| local.plain = Some(0)), "local.plain");
         assert_eq!(refused(|local| local.kappa = -1.0), "local.kappa");
         assert_eq!(refused(|local| local.kappa = f64::NAN), "local.kappa");
         assert_eq!(refused(|local| local.half_width = 0.6), "local.half_width");
