@@ -1196,32 +1196,43 @@ mod tests {
 
     #[test]
     fn asks_are_local_while_a_plain_gp_searches() {
-        // Largest far from what was observed, and what one variable does depends on all others.
+        // All are largest far from what was observed: in all variables together, in each alone, and in every one with one other.
         let together = |x: &[f64]| (1.5 * x.iter().sum::<f64>() - 5.0).cos();
-        let asked_with = |plain: Option<usize>| {
+        let alone = |x: &[f64]| x.iter().map(|x| (2.0 * x - 2.0).cos()).sum::<f64>();
+        let pairs = |x: &[f64]| (0..3).map(|i| (3.0 * x[i] * x[i + 3]).sin()).sum::<f64>();
+        let asked_with = |plain: Option<usize>, pending: usize, outcome: &dyn Fn(&[f64]) -> f64| {
             let space = Space::unit_cube(6).unwrap();
             let local = LocalSearch { plain, ..LocalSearch::default() };
             let settings =
                 AdditiveGpUcbSettings { local: Some(local), ..AdditiveGpUcbSettings::boscage() };
             let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
-            for trial in 0..102 {
-                let mut point =
-                    space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem));
-                point.0.iter_mut().for_each(|x| *x *= 0.5);
-                let outcome = together(&point.0);
+            let mut points: Vec<Point> = (0..102)
+                .map(|trial| space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem)))
+                .collect();
+            points.iter_mut().flat_map(|point| &mut point.0).for_each(|x| *x *= 0.5);
+            let pending = points.split_off(102 - pending);
+            for point in points {
+                let outcome = outcome(&point.0);
                 optimizer.tell(point, outcome).unwrap();
             }
             let near = local.neighbourhood(&space, optimizer.data(), 10).unwrap();
-            let point = optimizer.ask(&[], &Stream::new(8, 102)).unwrap();
-            assert!(matches!(optimizer.rival(), Some(Rival::Plain(_))));
+            let point = optimizer.ask(&pending, &Stream::new(8, 102)).unwrap();
             assert!(!is_blind(optimizer.data().outcomes()));
             let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
-            point.0.iter().zip(&near.region).all(inside)
+            (optimizer.rival().cloned(), point.0.iter().zip(&near.region).all(inside))
         };
-        // With 102 observations none would be due, and of all but one in 51 this is the one.
-        assert!(asked_with(LocalSearch::default().plain));
-        assert!(!asked_with(Some(51)));
-        assert!(!asked_with(None));
+        let default = LocalSearch::default().plain;
+        // With 102 known none would be due, and of all but one in 51 this is the one.
+        for (plain, pending, local) in
+            [(default, 0, true), (default, 2, true), (Some(51), 0, false), (None, 0, false)]
+        {
+            let (rival, is_local) = asked_with(plain, pending, &together);
+            assert!(matches!(rival, Some(Rival::Plain(_))));
+            assert_eq!(is_local, local, "{plain:?}, {pending} pending");
+        }
+        assert_eq!(asked_with(default, 0, &alone), (None, false));
+        let (rival, is_local) = asked_with(default, 0, &pairs);
+        assert!(matches!(rival, Some(Rival::Pairs(_))) && !is_local);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Searching near the best point: a box around it, and a model of what is in it.
 //!
-//! Not in the paper. A model of the whole space spends its resolution on regions that are long known to be bad: where outcomes
-//! span many orders of magnitude it cannot tell the good ones apart. Some asks therefore stay in a box around the best
-//! observation. There, a model that is learned from the observations near it alone, with their own scale of outcomes and with
-//! lengthscales that count in sizes of the box, takes turns with the model of the whole space, which knows more observations, if that
-//! one predicts left-out outcomes near the box better. The idea of a box that grows with success and shrinks with failure is that of
-//! trust regions (Eriksson et al. 2019, *Scalable global optimization via local Bayesian optimization*); what is different is that
-//! no observation is forgotten, that the search of the whole space goes on in between, and that the box is a function of the
-//! outcomes alone, so that it needs no state and survives a restart.
+//! Not in the paper. A model of the whole space spends its resolution on regions that are long known to be bad: where outcomes span
+//! many orders of magnitude it cannot tell the good ones apart. Where all variables act together it knows nothing far from what was
+//! observed, which is nearly everywhere. Some asks therefore stay in a box around the best observation, and most in these cases.
+//! There, a model that is learned from the observations near it alone, with their own scale of outcomes and with lengthscales that
+//! count in sizes of the box, takes turns with the model of the whole space, which knows more observations, if that one predicts
+//! left-out outcomes near the box better. The idea of a box that grows with success and shrinks with failure is that of trust
+//! regions (Eriksson et al. 2019, *Scalable global optimization via local Bayesian optimization*); what is different is that no
+//! observation is forgotten, that the search of the whole space goes on in between, and that the box is a function of the outcomes
+//! alone, so that it needs no state and survives a restart.
 //!
 //! Notation: h is the half width of the box, as a share of each range.
 //!
@@ -44,8 +45,8 @@ pub struct LocalSearch {
     /// … but while outcomes are of different orders of magnitude, so that the model of the whole space is blind to the differences
     /// between the best, all are but one in so many …
     pub blind: usize,
-    /// … and so they are while a plain GP searches the whole space ([`crate::guard`]), which is large, and most of it unknown: all but
-    /// one in so many; none for no difference.
+    /// … and so they are while a plain GP searches the whole space, as the guard may have it: most of that is far from all
+    /// observations, where such a model knows nothing. All but one in so many are local then; none for `every`, as elsewhere.
     pub plain: Option<usize>,
     /// κ of local asks.
     pub kappa: f64,
@@ -134,7 +135,8 @@ impl LocalSearch {
         }
     }
 
-    /// Whether, of the local asks, one with so many observations and pending points is the turn of the model of the whole space.
+    /// Whether, of the local asks, one with so many observations and pending points is the turn of the model of the whole space: every
+    /// other one, and where most asks are local those of every other `every`.
     pub(crate) fn is_turn_of_whole(&self, count: usize) -> bool {
         match self.model {
             LocalModel::Own => false,

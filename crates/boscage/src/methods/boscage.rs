@@ -2,8 +2,8 @@
 //!
 //! Not in the paper, but made of its parts and of what measurements say about them (`docs/methods.md`): an additive GP of all
 //! variables and all pairs, whose parameters are really trained and drawn to common values; the joint upper confidence bound, with
-//! more weight on the uncertainty where its maximum would say nothing new; one ask in three a local one, or more where that is all
-//! that can be searched; and other models that search where they explain the outcomes better. Each part can be switched off or
+//! more weight on the uncertainty where its maximum would say nothing new; one ask in three a local one, and most where the whole
+//! space tells little; and other models that search where they explain the outcomes better. Each part can be switched off or
 //! changed in the settings.
 //!
 //! Cost of an ask with n observations: about a hundred joint gradients, n² + D·n each, and 64·n²/2 for the starts; a learning step
