@@ -94,7 +94,8 @@ impl Dataset {
     }
 
     /// So many of the observations, one from each of as many stretches of equal length, in their order. Which one of a stretch goes
-    /// by the golden section, so that no period of the run is met again and again (one ask in three, four or eight is of another kind than the rest).
+    /// by the golden section, so that no period of the run is met again and again (one ask in three, four or eight is of another kind
+    /// than the rest).
     pub(crate) fn evenly(&self, count: usize) -> Result<Self> {
         let mut few = Self::empty(self.dimension());
         for k in 0..count.min(self.len()) {

@@ -135,8 +135,8 @@ impl LocalSearch {
         }
     }
 
-    /// Whether, of the local asks, one with so many observations and pending points is the turn of the model of the whole space: every
-    /// other one, and where most asks are local those of every other `every`.
+    /// Whether, of the local asks, one with so many observations and pending points is the turn of the model of the whole space. By
+    /// blocks of `every` counts: one local ask each, or, where most are local, several in a row.
     pub(crate) fn is_turn_of_whole(&self, count: usize) -> bool {
         match self.model {
             LocalModel::Own => false,
