@@ -40,13 +40,13 @@ const QUARTERED: usize = 8;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalSearch {
-    /// One ask in so many is local …
+    /// One ask in so many is local, unless `blind` or `plain` says more.
     pub every: usize,
-    /// … but while outcomes are of different orders of magnitude, so that the model of the whole space is blind to the differences
-    /// between the best, all are but one in so many …
+    /// All asks but one in so many are local while outcomes are of different orders of magnitude, so that the model of the whole
+    /// space is blind to the differences between the best.
     pub blind: usize,
-    /// … and so they are while a plain GP searches the whole space, as the guard may have it: most of that is far from all
-    /// observations, where such a model knows nothing. All but one in so many are local then; none for `every`, as elsewhere.
+    /// All asks but one in so many are local while the guard has a plain GP search the whole space: most of that is far from all
+    /// observations, where such a model knows nothing. None for no more than `every` says.
     pub plain: Option<usize>,
     /// κ of local asks.
     pub kappa: f64,
