@@ -8,7 +8,8 @@
 //! by one coordinate after the other instead, and points with some coordinates drawn anew are tried besides. A search may be
 //! confined to a box.
 //!
-//! Notation: κ ≥ 0 is the weight of the uncertainty.
+//! Notation: κ is the weight of the uncertainty. Below 0, which only a correction ([`crate::surprise`]) makes of it, the bound keeps
+//! close to what is known.
 //!
 //! Cost: a fine table of means (D·M²·n multiply-adds for M values an axis), one coarse level of the additive bound, about a
 //! hundred joint gradients (n² + D·n each), and for finite parameters up to 512 joint values a climb.
@@ -99,7 +100,7 @@ pub(crate) fn maximize_joint_ucb(
 }
 
 /// The same, but with more weight on the uncertainty where all is known: while what is climbed to from the best start is no news, κ
-/// is doubled, up to `DOUBLINGS` times. The last κ comes with it. (Another start may then lead higher, to what is known: one climb
+/// (or 1, if it is less) is doubled, up to `DOUBLINGS` times. The last κ comes with it. (Another start may then lead higher, to what is known: one climb
 /// for each κ is what makes this cheap.)
 pub(crate) fn maximize_for_news(
     posterior: &AdditivePosterior,
@@ -129,7 +130,7 @@ pub(crate) fn maximize_for_news(
         if is_news(&best.1)? {
             break;
         }
-        kappa *= 2.0;
+        kappa = 2.0 * kappa.max(1.0);
         to_climb = ranked(kappa);
         if let Some(start) = to_climb.next() {
             best = climb(posterior, space, region, kappa, start, rng)?;

@@ -171,6 +171,16 @@ impl LocalSearch {
         half
     }
 
+    /// Whether observation a is outside of the box that those before it make.
+    pub(crate) fn is_far(&self, space: &Space, data: &Dataset, a: usize, initial: usize) -> bool {
+        let before = &data.outcomes()[..a];
+        let Some(best) = first_best(before) else { return true };
+        let half = self.half_width_after(before, initial, data.dimension());
+        let region = region(space, &data.point(best), half);
+        let is_inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
+        !data.point(a).0.iter().zip(&region).all(is_inside)
+    }
+
     /// The box and the observations near it.
     pub(crate) fn neighbourhood(
         &self,
@@ -180,7 +190,7 @@ impl LocalSearch {
     ) -> Result<Neighbourhood> {
         let (n, dimension) = (data.len(), data.dimension());
         let y = data.outcomes();
-        let Some(best) = (0..n).max_by(|&a, &b| y[a].total_cmp(&y[b]).then(b.cmp(&a))) else {
+        let Some(best) = first_best(y) else {
             return Err(Error::InvalidSetting {
                 setting: "local",
                 value: "no observation".to_string(),
@@ -189,15 +199,6 @@ impl LocalSearch {
         };
         let centre = data.point(best);
         let half = self.half_width_after(y, initial, dimension);
-        let half_of = |d: usize| match space.levels(d) {
-            // A box that holds a single level would leave nothing to choose.
-            Some(levels) if levels > 1 => half.max(1.01 / (levels - 1) as f64),
-            _ => half,
-        };
-        let region = (0..dimension).map(|d| match space.is_categorical(d) {
-            true => (0.0, 1.0),
-            false => ((centre.0[d] - half_of(d)).max(0.0), (centre.0[d] + half_of(d)).min(1.0)),
-        });
         let distance = |a: usize| -> f64 {
             let apart = |d: usize| match (space.is_categorical(d), data.coordinates(d)[a]) {
                 (true, x) => f64::from(u8::from(x != centre.0[d])),
@@ -222,7 +223,7 @@ impl LocalSearch {
         let outputs = OutputMap::fit(OutputRule::Standardised, near.outcomes());
         let scaled = near.outcomes().iter().map(|&y| outputs.apply(y)).collect();
         Ok(Neighbourhood {
-            region: region.collect(),
+            region: region(space, &centre, half),
             data: near.with_outcomes(near.len(), scaled),
             members,
             scale: outputs.scale,
@@ -231,6 +232,26 @@ impl LocalSearch {
                 .collect(),
         })
     }
+}
+
+/// The first of the best outcomes.
+fn first_best(outcomes: &[f64]) -> Option<usize> {
+    let order = |&a: &usize, &b: &usize| outcomes[a].total_cmp(&outcomes[b]).then(b.cmp(&a));
+    (0..outcomes.len()).max_by(order)
+}
+
+/// The least and the largest coordinate of each variable in a box of this half width around a point.
+fn region(space: &Space, centre: &Point, half: f64) -> Vec<(f64, f64)> {
+    let half_of = |d: usize| match space.levels(d) {
+        // A box that holds a single level would leave nothing to choose.
+        Some(levels) if levels > 1 => half.max(1.01 / (levels - 1) as f64),
+        _ => half,
+    };
+    let range = |(d, x): (usize, &f64)| match space.is_categorical(d) {
+        true => (0.0, 1.0),
+        false => ((x - half_of(d)).max(0.0), (x + half_of(d)).min(1.0)),
+    };
+    centre.0.iter().enumerate().map(range).collect()
 }
 
 /// Whether outcomes are of different orders of magnitude: the best quarter of them spans next to nothing of what all do. A model of all
@@ -445,6 +466,37 @@ mod tests {
             data.outcomes()[same]
         };
         (raw(0) - raw(1)) / (near.data.outcomes()[0] - near.data.outcomes()[1])
+    }
+
+    #[test]
+    fn far_is_what_was_outside_of_the_box_of_its_time() {
+        let space = Space::new(vec![
+            Parameter::real("x", 0.0, 1.0),
+            Parameter::integer("i", 0, 4),
+            Parameter::categorical("c", ["a", "b", "c"]),
+        ])
+        .unwrap();
+        let mut data = Dataset::empty(3);
+        // All by the box of half width 0.1 around the first point, the best until the last but one.
+        let told = [
+            ([0.5, 0.5, 0.5], 1.0, true),
+            ([0.59, 0.5, 0.5], 0.0, false),
+            ([0.61, 0.5, 0.5], 0.0, true),
+            // One level away is never far, two are, and no category is.
+            ([0.5, 0.75, 0.5], 0.0, false),
+            ([0.5, 1.0, 0.5], 0.0, true),
+            ([0.5, 0.5, 0.0], 0.0, false),
+            ([0.9, 0.5, 0.5], 2.0, true),
+            ([0.61, 0.5, 0.5], 0.0, true),
+            ([0.99, 0.5, 0.5], 0.0, false),
+        ];
+        for (point, outcome, _) in told {
+            data.push(&Point(point.to_vec()), outcome).unwrap();
+        }
+        let local = LocalSearch::default();
+        for (a, (point, _, is_far)) in told.into_iter().enumerate() {
+            assert_eq!(local.is_far(&space, &data, a, 9), is_far, "{a}: {point:?}");
+        }
     }
 
     #[test]

@@ -156,6 +156,7 @@ pub(crate) fn large() -> StudyView {
             .collect(),
         verdict: None,
         local: None,
+        surprises: Vec::new(),
     });
     view
 }

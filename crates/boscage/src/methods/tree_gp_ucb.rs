@@ -41,6 +41,7 @@ impl Default for AdditiveGpUcbSettings {
             centre: false,
             local: None,
             news: 0.0,
+            surprise: 0.0,
             guard: None,
         }
     }
@@ -70,6 +71,7 @@ impl AdditiveGpUcbSettings {
             centre: false,
             local: None,
             news: 0.0,
+            surprise: 0.0,
             guard: None,
         }
     }
