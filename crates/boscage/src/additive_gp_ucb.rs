@@ -131,7 +131,7 @@ pub struct AdditiveGpUcbSettings {
     /// doubled, up to four times. 0 leaves κ as it is.
     pub news: f64,
     /// κ of asks in the whole space is moved by so many times the mean of the last surprises there ([`crate::surprise`]): less
-    /// exploration where outcomes were worse than expected. 0 leaves κ as it is.
+    /// exploration where outcomes were worse than expected. 0 leaves κ as it is. (The guard's κ of a plain GP is left alone.)
     pub surprise: f64,
     /// Other models, which search the whole space where they explain the outcomes better; none for no others.
     pub guard: Option<Guard>,
@@ -684,10 +684,10 @@ impl AdditiveGpUcb {
         };
         self.observe(Phase::Conditioning);
         let kappa = match (self.rival(), self.settings.guard.and_then(|guard| guard.plain)) {
+            // Low already, for the same reason.
             (Some(Rival::Plain(_)), Some(plain)) => plain,
-            _ => kappa,
+            _ => surprise::corrected(kappa, self.settings.surprise, &self.surprises()?),
         };
-        let kappa = surprise::corrected(kappa, self.settings.surprise, &self.surprises()?);
         if self.settings.guard.is_some()
             && let Some(rival) = self.take_rival()?
         {

@@ -9,7 +9,8 @@
 //! outcomes fell out was said before, of their spread: Deshpande and Kuleshov 2021, *Calibration improves Bayesian optimization*.)
 //!
 //! Only asks away from the best point count: near it every model is right. What was expected is what the model that was searched
-//! then expected, with the parameters it had then: later ones know the outcomes.
+//! then expected, with the parameters it had then: later ones know the outcomes. And only κ of sums is corrected: a plain GP, which
+//! the guard ([`crate::guard`]) has search where no sum explains the outcomes, has a lower one from the start.
 //!
 //! Notation: the surprise of an outcome y is z = (y − μ)/√(σ² + η²), with μ and σ given all outcomes before it. With Δ = LLᵀ in the
 //! order of the observations, the surprises are L⁻¹y.
