@@ -24,7 +24,8 @@ use crate::error::{Error, Result};
 pub struct MethodChoice {
     /// A name that [`Method::named`] knows.
     pub name: String,
-    /// Changed settings; tables within are changed key by key.
+    /// Changed settings; tables within are changed key by key. The text "none" stands for an absent value, for which TOML has no
+    /// word.
     #[serde(default)]
     pub settings: Map<String, Value>,
 }
@@ -42,12 +43,23 @@ impl MethodChoice {
             let given = self.settings.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             return Err(refused(format!("it has no settings; remove {given}")));
         };
-        merge(settings, &Value::Object(self.settings.clone()));
+        merge(settings, &with_absent(&Value::Object(self.settings.clone())));
         serde_path_to_error::deserialize(whole).map_err(|error| {
             let path = error.path().to_string();
             let path = path.strip_prefix("settings.").unwrap_or(&path);
             refused(format!("setting {path}: {}", error.inner()))
         })
+    }
+}
+
+/// The value with "none" as what it stands for. Not in lists, where it may be a choice.
+fn with_absent(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text == "none" => Value::Null,
+        Value::Object(table) => {
+            table.iter().map(|(key, value)| (key.clone(), with_absent(value))).collect()
+        }
+        other => other.clone(),
     }
 }
 
@@ -250,6 +262,22 @@ mod tests {
                 assert_eq!(choice(name, settings.clone()).resolve().unwrap(), method);
             }
         }
+    }
+
+    #[test]
+    fn none_switches_off_what_may_be_absent() {
+        let boscage = |settings: Value| match choice("boscage", settings).resolve().unwrap() {
+            Method::Boscage(settings) => *settings,
+            other => panic!("{other:?}"),
+        };
+        let off = boscage(json!({"guard": "none", "local": {"plain": "none"}}));
+        let mut expected = AdditiveGpUcbSettings::boscage();
+        expected.guard = None;
+        expected.local.as_mut().unwrap().plain = None;
+        assert_eq!(off, expected);
+        assert_eq!(off, boscage(json!({"guard": null, "local": {"plain": null}})));
+        let refused = refused("boscage", json!({"news": "none"}));
+        assert!(refused.contains("setting news"), "{refused}");
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub struct AdditiveGpUcbSettings {
     /// sees. Where the climb from the best start ends at less, an outcome would say next to nothing, and κ (or 1, if it is less) is
     /// doubled, up to four times. 0 leaves κ as it is.
     pub news: f64,
-    /// κ of asks in the whole space is moved by so many times the mean of the last surprises there ([`crate::surprise`]): less
+    /// κ of asks in the whole space is lowered by so many times the mean of the last surprises there ([`crate::surprise`]): less
     /// exploration where outcomes were worse than expected. 0 leaves κ as it is. (The guard's κ of a plain GP is left alone.)
     pub surprise: f64,
     /// Other models, which search the whole space where they explain the outcomes better; none for no others.
@@ -677,17 +677,8 @@ impl AdditiveGpUcb {
             self.evaluations += maximum.evaluations;
             return self.answer(maximum, &posterior, local.kappa, pending, stream);
         }
-        let t = known + 1;
-        let kappa = match self.settings.acquisition {
-            Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
-            Acquisition::Joint(kappa) => kappa,
-        };
         self.observe(Phase::Conditioning);
-        let kappa = match (self.rival(), self.settings.guard.and_then(|guard| guard.plain)) {
-            // Low already, for the same reason.
-            (Some(Rival::Plain(_)), Some(plain)) => plain,
-            _ => surprise::corrected(kappa, self.settings.surprise, &self.surprises()?),
-        };
+        let kappa = self.kappa(known + 1)?;
         if self.settings.guard.is_some()
             && let Some(rival) = self.take_rival()?
         {
@@ -704,19 +695,35 @@ impl AdditiveGpUcb {
         point
     }
 
-    /// The last surprises: those that the model came with, and those that it has had since at points away from the best one.
+    /// κ of an ask of the whole space for observation t.
+    fn kappa(&mut self, t: usize) -> Result<f64> {
+        if let (Some(Rival::Plain(_)), Some(Guard { plain: Some(plain), .. })) =
+            (self.rival(), self.settings.guard)
+        {
+            // Low already, for the same reason.
+            return Ok(plain);
+        }
+        let kappa = match self.settings.acquisition {
+            Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
+            Acquisition::Joint(kappa) => kappa,
+        };
+        Ok(surprise::corrected(kappa, self.settings.surprise, &self.surprises()?))
+    }
+
+    /// The last surprises: those that the model came with, and those that it has had since at points away from the best one, but for
+    /// the initial design, which may still come in from other workers when there is a model.
     fn surprises(&mut self) -> Result<Vec<f64>> {
-        let learned = self.model.observations;
-        if self.settings.surprise == 0.0 || learned == 0 {
+        if self.settings.surprise == 0.0 || self.model.observations == 0 {
             return Ok(Vec::new());
         }
+        let first = self.model.observations.max(self.settings.initial_points);
         let since = self.searching_posterior()?.surprises();
         let Self { space, settings, data, model, .. } = self;
         let is_far = |a: usize| match settings.local {
             Some(local) => local.is_far(space, data, a, settings.initial_points),
             None => true,
         };
-        let far = since.into_iter().enumerate().skip(learned);
+        let far = since.into_iter().enumerate().skip(first);
         let far = far.filter(|&(a, z)| z.is_finite() && is_far(a)).map(|(_, z)| z);
         Ok(surprise::recent(model.surprises.iter().copied().chain(far).collect()))
     }
@@ -1161,10 +1168,16 @@ mod tests {
             let wanted = (y - normal.mean) / std;
             assert!((z - wanted).abs() < 1e-6 * (1.0 + wanted.abs()), "{a}: {z} for {wanted}");
         }
-        // The next model takes them with it, and has none of its own yet; of more than eight the last.
+        // The next model takes them with it, and has none of its own yet; then they are joined by its own; of more than eight the last
+        // are left.
         optimizer.learn(&Stream::new(3, 29)).unwrap();
         assert_eq!(optimizer.model.surprises, surprises);
         assert_eq!(optimizer.surprises().unwrap(), surprises);
+        optimizer.tell(Point(vec![0.01; 3]), -1.0).unwrap();
+        let joined = optimizer.surprises().unwrap();
+        assert_eq!((&joined[..5], joined.len()), (&surprises[..], 6));
+        optimizer.learn(&Stream::new(3, 30)).unwrap();
+        assert_eq!(optimizer.model.surprises, joined);
         assert_eq!(disappointed(12, 0.3, 1.0).surprises().unwrap().len(), 8);
         // What is near the best point is not counted, and nothing is where they are not heeded.
         let mut optimizer = disappointed(5, 0.3, 1.0);
@@ -1189,9 +1202,41 @@ mod tests {
             assert_eq!(optimizer.fallbacks(), 0);
             optimizer.posterior().unwrap().joint(&point).unwrap().variance.sqrt()
         };
-        assert_eq!(std_of_ask(0.0, 1.0), std_of_ask(0.0, 0.0));
         let (heeded, not) = (std_of_ask(0.3, 1.0), std_of_ask(0.3, 0.0));
         assert!(heeded < not, "{heeded} {not}");
+    }
+
+    #[test]
+    fn kappa_is_that_of_who_searches_corrected_by_surprises() {
+        let kappa = |lower: f64, surprise: f64| disappointed(6, lower, surprise).kappa(31).unwrap();
+        assert_eq!([kappa(0.3, 0.0), kappa(-0.3, 1.0)], [2.0, 2.0]);
+        // Every one of six is below by more than three.
+        assert_eq!([kappa(0.3, 0.5), kappa(0.3, 1.0)], [0.5, -1.0]);
+        // A rival's surprises are those of the rival, and a plain GP has a κ of its own.
+        let mut optimizer = disappointed(6, 0.3, 1.0);
+        optimizer.settings.guard = Some(Guard::default());
+        let prior = AdditivePrior { noise_std: 5.0, ..optimizer.model.prior.clone() };
+        let verdict = |rival: Rival| Some(Verdict { rival: Some(rival), ..Verdict::default() });
+        let mut with = |rival: Rival| {
+            optimizer.model.verdict = verdict(rival);
+            optimizer.rival_posterior = None;
+            (optimizer.kappa(31).unwrap(), optimizer.surprises().unwrap())
+        };
+        let (kappa, surprises) = with(Rival::Pairs(prior.clone()));
+        // Where so much is noise, nothing is a surprise.
+        assert!(surprises.len() == 6 && surprises.iter().all(|z| z.abs() < 1.0), "{surprises:?}");
+        assert!(kappa > 1.0 && kappa < 2.0, "{kappa}");
+        assert_eq!(with(Rival::Plain(prior)).0, Guard::default().plain.unwrap());
+    }
+
+    /// With eight workers there is a model before the initial design is told.
+    #[test]
+    fn the_initial_design_is_no_surprise() {
+        let mut optimizer = disappointed(6, 0.3, 1.0);
+        optimizer.settings.initial_points = 28;
+        assert_eq!(optimizer.surprises().unwrap().len(), 2);
+        optimizer.settings.initial_points = 40;
+        assert!(optimizer.surprises().unwrap().is_empty());
     }
 
     #[test]

@@ -100,8 +100,8 @@ pub(crate) fn maximize_joint_ucb(
 }
 
 /// The same, but with more weight on the uncertainty where all is known: while what is climbed to from the best start is no news, κ
-/// (or 1, if it is less) is doubled, up to `DOUBLINGS` times. The last κ comes with it. (Another start may then lead higher, to what is known: one climb
-/// for each κ is what makes this cheap.)
+/// (or 1, if it is less) is doubled, up to `DOUBLINGS` times. The last κ comes with it. (Another start may then lead higher, to what
+/// is known: one climb for each κ is what makes this cheap.)
 pub(crate) fn maximize_for_news(
     posterior: &AdditivePosterior,
     space: &Space,
@@ -464,6 +464,46 @@ mod tests {
     fn maximum(posterior: &AdditivePosterior, space: &Space, rng: &mut Generator) -> Maximum {
         let region = everywhere(space);
         maximize_joint_ucb(posterior, space, &region, KAPPA, Effort::Full, rng).unwrap()
+    }
+
+    #[test]
+    fn kappa_is_doubled_from_one_at_least_until_there_is_news() {
+        let space = Space::unit_cube(3).unwrap();
+        let posterior = posterior(&space, vec![pair(0, 1), pair(1, 2)], 15);
+        let search = |kappa: f64, doublings: usize| {
+            let left = std::cell::Cell::new(doublings);
+            let is_news = |_: &Point| {
+                let is_news = left.get() == 0;
+                left.set(left.get().saturating_sub(1));
+                Ok(is_news)
+            };
+            let mut rng = Stream::new(1, 0).generator(Purpose::Zoom);
+            let region = everywhere(&space);
+            maximize_for_news(&posterior, &space, &region, kappa, is_news, Effort::Full, &mut rng)
+                .unwrap()
+        };
+        let kappas = |kappa: f64| [0, 1, 2, 9].map(|doublings| search(kappa, doublings).1);
+        assert_eq!(kappas(2.0), [2.0, 4.0, 8.0, 32.0]);
+        assert_eq!(kappas(0.5), [0.5, 2.0, 4.0, 16.0]);
+        assert_eq!(kappas(-1.0), [-1.0, 2.0, 4.0, 16.0]);
+        // A bound below the mean is climbed like any other, and keeps closer to what is known.
+        let std = |kappa: f64| {
+            let point = search(kappa, 0).0.point;
+            posterior.joint(&point).unwrap().variance.sqrt()
+        };
+        assert!(std(-1.0) < std(0.0) && std(0.0) < std(2.0));
+        let found = search(-1.0, 0).0;
+        let axis: Vec<f64> = (0..41).map(|k| f64::from(k) / 40.0).collect();
+        let bounds = |axes: &[Vec<f64>]| {
+            let points = axes[0].iter().flat_map(|&x| {
+                axes[1].iter().flat_map(move |&y| axes[2].iter().map(move |&z| vec![x, y, z]))
+            });
+            let points: Vec<Point> = points.map(Point).collect();
+            let normals = posterior.joint_many(&points).unwrap();
+            normals.into_iter().map(|normal| bound(normal, -1.0)).fold(f64::NEG_INFINITY, f64::max)
+        };
+        let want = bounds(&vec![axis; 3]);
+        assert!(found.value > want - 0.05, "{} against {want}", found.value);
     }
 
     #[test]

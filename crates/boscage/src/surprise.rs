@@ -2,20 +2,22 @@
 //!
 //! Not in the paper. The bound μ + κσ leads to where the model promises most, and of all its promises the highest are wrong most
 //! often. Where the model is right, outcomes of such asks lie about μ as σ says. Where all variables act together and the model
-//! says they do not, or knows nothing far from what was observed, they come out one to five σ below it, ask after ask, and no
-//! likelihood of all outcomes shows it as early. So the bound is corrected by what asks have brought: with a mean surprise of z̄,
-//! what an outcome is really expected to be is μ + z̄σ, and the bound of that is μ + (κ + z̄)σ. Where asks disappoint, the next ones
-//! go less far from what is known, until outcomes are again what was expected. (That uncertainties of a model should be set by how
-//! outcomes fell out was said before, of their spread: Deshpande and Kuleshov 2021, *Calibration improves Bayesian optimization*.)
+//! says they do not, or knows nothing far from what was observed, they come out far below it, ask after ask, and no likelihood of
+//! all outcomes shows it as early. So the bound is corrected by what asks have brought: with a mean surprise of z̄, what an outcome
+//! is really expected to be is about μ + z̄σ, and the bound of that is μ + (κ + z̄)σ. Where asks disappoint, the next ones go less far
+//! from what is known; where that ends at what is known already, `news` sends the next one out again. (That uncertainties of a model
+//! should be set by how outcomes fell out was said before, of their spread: Deshpande and Kuleshov 2021, *Calibration improves
+//! Bayesian optimization*.)
 //!
-//! Only asks away from the best point count: near it every model is right. What was expected is what the model that was searched
-//! then expected, with the parameters it had then: later ones know the outcomes. And only κ of sums is corrected: a plain GP, which
-//! the guard ([`crate::guard`]) has search where no sum explains the outcomes, has a lower one from the start.
+//! Only outcomes away from the best point count: near it every model is right. (With categories and truth values alone, nothing is
+//! away from it, and nothing is corrected.) What was expected is what the model that searches when an outcome is told expects, with
+//! the parameters it has then: later ones know the outcome. And only κ of sums is corrected: a plain GP, which the guard
+//! ([`crate::guard`]) has search where no sum explains the outcomes, has a lower one from the start.
 //!
 //! Notation: the surprise of an outcome y is z = (y − μ)/√(σ² + η²), with μ and σ given all outcomes before it. With Δ = LLᵀ in the
 //! order of the observations, the surprises are L⁻¹y.
 //!
-//! Cost: n² for the surprises, and n for each outcome since the model was learned.
+//! Cost: n² for the surprises, and n + D for each outcome since the model was learned.
 
 /// How many surprises count, the last ones.
 const RECENT: usize = 8;
