@@ -1130,8 +1130,8 @@ mod tests {
         assert!(with_noise(1e-3, 0.0).1);
     }
 
-    /// The default method without a guard, but with surprises, after 24 points of one variable's slope that it has learned and `far` more, which are as
-    /// the slope says but for `lower` less; the box is small, so that all of them are far.
+    /// The default method without a guard, but with surprises, after 24 points of one variable's slope that it has learned and `far`
+    /// more, which are as the slope says but for `lower` less; the box is small, so that all of them are far.
     fn disappointed(far: u64, lower: f64, surprise: f64) -> AdditiveGpUcb {
         let space = Space::unit_cube(3).unwrap();
         let settings = AdditiveGpUcbSettings {
