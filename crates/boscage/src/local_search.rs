@@ -483,7 +483,7 @@ mod tests {
         let space = Space::new(vec![
             Parameter::real("x", 0.0, 1.0),
             Parameter::integer("i", 0, 4),
-            Parameter::integer("many", 0, 20),
+            Parameter::integer("many", 0, 28),
             Parameter::categorical("c", ["a", "b", "c"]),
         ])
         .unwrap();
@@ -494,12 +494,13 @@ mod tests {
             ([0.5, 0.5, 0.5, 0.5], 1.0, true),
             ([0.6 + 1e-12, 0.5, 0.5, 0.5], 0.0, false),
             ([0.61, 0.5, 0.5, 0.5], 0.0, true),
-            // Of few levels the next is never far, the one after it is; no category is.
+            // Of few levels the next is never far, the one after it is; of many, not the one that the edge of the box is moved to
+            // (17 of 28 is next to 0.6); no category is.
             ([0.5, 0.75, 0.5, 0.5], 0.0, false),
             ([0.5, 1.0, 0.5, 0.5], 0.0, true),
-            ([0.5, 0.5, 0.6, 0.0], 0.0, false),
+            ([0.5, 0.5, 17.0 / 28.0, 0.0], 0.0, false),
             ([0.9, 0.5, 0.5, 0.5], 2.0, true),
-            ([0.5, 0.5, 0.65, 0.5], 0.0, true),
+            ([0.9, 0.5, 18.0 / 28.0, 0.5], 0.0, true),
             ([0.99, 0.5, 0.5, 0.5], 0.0, false),
             ([0.81, 0.5, 0.5, 0.5], 0.0, false),
             ([0.81, 0.5, 0.5, 0.5], 0.0, false),
