@@ -550,7 +550,7 @@ def main():
         if command in ("keep", "table"):
             continue
         part.add_argument("--results", type=pathlib.Path, default=ROOT / "results" / "peers", help="default: results/peers")
-        part.add_argument("--suite", choices=SUITES, default="open", help="held-out is for a last check only")
+        part.add_argument("--suite", choices=SUITES, default="open", help="default open; held-out is for a last check only")
         part.add_argument("--seeds", type=seeds, default=seeds("3"), help="how many, or from-to; default 3")
         part.add_argument("--budget", type=int, default=300, help="evaluations of a run, the first 10 counted; default 300")
         part.add_argument("--max-cpu-seconds", type=float, help="of a run; it is ended then, and noted so")

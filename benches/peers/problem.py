@@ -10,7 +10,7 @@ from solvers import Axis, sample
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-#: Both are sets of names that `boscage bench problems` lists.
+#: Sets of names that `boscage bench problems` lists.
 SUITES = {
     # What is looked at while boscage is being worked on.
     "open": [
@@ -25,6 +25,15 @@ SUITES = {
         "partition12-continuous",
         "rosenbrock-20-noisy",
         "camelback+10",
+    ],
+    # Likewise, of functions that all variables shape together, where no sum of functions of few of them is right.
+    "rotated": [
+        "rastrigin-rotated-10",
+        "griewank-rotated-10",
+        "rosenbrock-rotated-10",
+        "styblinski-tang-rotated-15",
+        "ellipsoid-rotated-20",
+        "quadratic-embedded-100",
     ],
     # For a last check only: nothing may be chosen by what comes out here.
     "held-out": [

@@ -1008,16 +1008,22 @@ fn settings_of_a_formula_that_make_no_sense_are_refused() {
 
 // ---------------------------------------------------------------------------------------------- functions of all variables
 
-const ROTATED: [RotatedFunction; 4] = [
+const ROTATED: [RotatedFunction; 9] = [
     RotatedFunction::Ackley,
     RotatedFunction::Levy,
     RotatedFunction::Ellipsoid,
     RotatedFunction::Hartmann6,
+    RotatedFunction::Rastrigin,
+    RotatedFunction::Griewank,
+    RotatedFunction::Rosenbrock,
+    RotatedFunction::StyblinskiTang,
+    RotatedFunction::Quadratic,
 ];
 
 #[test]
 fn functions_to_be_turned_have_the_values_of_an_independent_calculation() {
-    // Ackley and Lévy as in BoTorch 0.18, the others by hand: 0.5 + 0.5z is 0.5 for z = 0.
+    // As in BoTorch 0.18 (Rosenbrock at 1 + z, Styblinski–Tang at its minimiser + z), but for the ellipsoid, the quadratic
+    // function and Hartmann6: by hand, where 0.5 + 0.5z is 0.5 for z = 0.
     for (function, z, expected) in [
         (RotatedFunction::Ackley, vec![1.0, 1.0], 3.625_384_938_440_362_7),
         (RotatedFunction::Ackley, vec![1.0, -2.0, 0.5], 5.972_029_779_887_098),
@@ -1025,10 +1031,15 @@ fn functions_to_be_turned_have_the_values_of_an_independent_calculation() {
         (RotatedFunction::Ellipsoid, vec![1.0, 2.0, -3.0], 1.0 + 40.0 + 900.0),
         (RotatedFunction::Hartmann6, vec![0.0; 6], -0.505_314_991_702_233_1),
         (RotatedFunction::Hartmann6, vec![-1.0; 6], -0.005_089_112_883_664_44),
+        (RotatedFunction::Rastrigin, vec![1.1, -2.3, 0.4], 39.750_169_943_749_455),
+        (RotatedFunction::Griewank, vec![110.0, -230.0, 40.0], 17.313_700_215_467_76),
+        (RotatedFunction::Rosenbrock, vec![1.1, -2.3, 0.4], 3_275.32),
+        (RotatedFunction::StyblinskiTang, vec![1.1, -2.3, 0.4], 192.452_223_905_796),
+        (RotatedFunction::Quadratic, vec![1.0, -2.0, 3.0], 1.0 + 8.0 + 27.0),
     ] {
         approx::assert_relative_eq!(function.value(&z), expected, max_relative = 1e-13);
     }
-    for function in [RotatedFunction::Ackley, RotatedFunction::Levy, RotatedFunction::Ellipsoid] {
+    for function in ROTATED.into_iter().filter(|&one| one != RotatedFunction::Hartmann6) {
         assert_eq!(function.value(&[0.0; 7]), 0.0);
     }
 }
@@ -1106,7 +1117,7 @@ fn turning_keeps_distances_and_mixes_all_variables() {
     for function in ROTATED {
         let problem = Rotated::new(function).build(1).unwrap();
         let x = problem.optimum().unwrap().point.0.clone();
-        for (i, j) in [(0, 1), (2, 9), (5, 11)] {
+        for (i, j) in [(0, 1), (2, 9), (5, 8)] {
             let moved = |a: f64, b: f64| {
                 let mut x = x.clone();
                 (x[i], x[j]) = ((x[i] + a).clamp(0.0, 1.0), (x[j] + b).clamp(0.0, 1.0));
@@ -1239,6 +1250,7 @@ fn settings_of_other_functions_that_make_no_sense_are_refused() {
     assert!(turned(RotatedFunction::Ackley, 1, 0.0).contains("dimension = 1 of ackley"));
     assert!(turned(RotatedFunction::Levy, 1_001, 0.0).contains("not between 2 and 1000"));
     assert!(turned(RotatedFunction::Hartmann6, 5, 0.0).contains("not between 6 and 1000"));
+    assert!(turned(RotatedFunction::Quadratic, 7, 0.0).contains("not between 8 and 1000"));
     assert!(turned(RotatedFunction::Ackley, 5, -1.0).contains("noise_std = -1"));
     let other = |function, dimension, noise_std| {
         let spec = Discrete { dimension: Some(dimension), noise_std, ..Discrete::new(function) };

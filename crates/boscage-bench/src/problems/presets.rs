@@ -189,6 +189,36 @@ pub fn presets() -> Vec<Preset> {
             "a quadratic bowl in integers, turned about and moved by the seed",
             Rotated { integer: true, ..Rotated::new(RotatedFunction::Ellipsoid) },
         ),
+        rotated(
+            "rastrigin-rotated-10",
+            "Rastrigin, turned about and moved by the seed: deep wells in a wide one",
+            turned(RotatedFunction::Rastrigin),
+        ),
+        rotated(
+            "griewank-rotated-10",
+            "Griewank, turned about and moved by the seed: ripples on a wide bowl",
+            turned(RotatedFunction::Griewank),
+        ),
+        rotated(
+            "rosenbrock-rotated-10",
+            "Rosenbrock's curved valley, turned about and moved by the seed",
+            turned(RotatedFunction::Rosenbrock),
+        ),
+        rotated(
+            "styblinski-tang-rotated-15",
+            "Styblinski–Tang, turned about and moved by the seed",
+            turned(RotatedFunction::StyblinskiTang),
+        ),
+        rotated(
+            "ellipsoid-rotated-20",
+            "a quadratic bowl of 20 variables, turned about and moved by the seed",
+            Rotated { dimension: Some(20), ..turned(RotatedFunction::Ellipsoid) },
+        ),
+        rotated(
+            "quadratic-embedded-100",
+            "a quadratic bowl in a random subspace of 100 dimensions: 8 directions matter",
+            turned(RotatedFunction::Quadratic),
+        ),
         discrete(
             "ackley53",
             "Ackley of 50 truth values and 3 reals; the seed says which are best",

@@ -9,12 +9,17 @@
 //!   *Scalable Global Optimization via Local Bayesian Optimization*, NeurIPS 2019. Rotated as in Li et al., *Benchmark Functions
 //!   for the CEC'2013 Special Session*, 2013.
 //! - Lévy: M. Laguna, R. Martí, *Experimental Testing of Advanced Scatter Search Designs*, 2005, after Lévy and Montalvo.
+//! - Rastrigin, the ellipsoid and Rosenbrock, rotated: N. Hansen et al., *Real-Parameter Black-Box Optimization Benchmarking 2009:
+//!   Noiseless Functions Definitions*, INRIA RR-6829, 2009 (without its further distortions); Rosenbrock on about the range of K. De
+//!   Jong's thesis, 1975.
+//! - Griewank: A. Griewank, *Generalized Descent for Global Optimization*, JOTA 1981.
+//! - Styblinski–Tang: M. Styblinski, T. Tang, *Experiments in Nonconvex Optimization*, Neural Networks 1990.
 //! - The rotated ellipsoid in integers: N. Hansen, *A CMA-ES for Mixed-Integer Nonlinear Optimization*, INRIA RR-7751, 2011. Its
 //!   condition number is 10⁶ there and 100 here: a few hundred evaluations would see nothing but the longest axis.
 //! - Hartmann6 in a random subspace: Z. Wang et al., *Bayesian Optimization in a Billion Dimensions via Random Embeddings*, JAIR
 //!   2016; B. Letham et al., *Re-Examining Linear Embeddings for High-Dimensional Bayesian Optimization*, NeurIPS 2020.
 //!
-//! Notation: D variables, of which the function sees m directions: D, or 6 for Hartmann6.
+//! Notation: D variables, of which the function sees m directions: D, but 6 for Hartmann6 and 8 for the quadratic function.
 //!
 //! Cost: O(Dm) for a value, O(Dm²) to draw the directions.
 
@@ -26,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::problem::{Certainty, Optimum, Problem};
 use crate::problems::additive::{check_count, check_noise, generator, numbers};
-use crate::problems::closed_form::{Function, MARGIN};
+use crate::problems::closed_form::{Function, MARGIN, STYBLINSKI_TANG_MINIMISER};
 use crate::run::normal;
 
 /// The most variables: the matrix of directions has as many numbers as their square.
@@ -38,6 +43,9 @@ const CONDITION: f64 = 100.0;
 /// What a step in a direction of x is in Hartmann6's unit cube. Uniform x in \[−1, 1\]ᴰ have the standard deviation 1/√3 in every
 /// direction; half of that is the deviation of a uniform number in \[0, 1\].
 const EMBEDDING_SCALE: f64 = 0.5;
+
+/// Directions that the quadratic function sees.
+const QUADRATIC_DIRECTIONS: usize = 8;
 
 /// The functions. All are to be minimised, and their minimum over all of ℝᵐ is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +61,18 @@ pub enum RotatedFunction {
     /// Hartmann's function of 6 variables at ½ + ½z, where z are the coordinates of x in a random subspace of 6 dimensions; x is
     /// in \[−1, 1\]. 40 variables if nothing is said.
     Hartmann6,
+    /// Rastrigin: Σ z² + 10 (1 − cos(2πz)), on \[−5, 5\]. 10 variables if nothing is said.
+    Rastrigin,
+    /// Griewank: Σ z²/4000 + 1 − ∏ cos(zᵢ/√i), on \[−600, 600\]. 10 variables if nothing is said.
+    Griewank,
+    /// Rosenbrock: Σ 100(wᵢ₊₁ − wᵢ²)² + (1 − wᵢ)² with w = 1 + z, on \[−2, 2\]. 10 variables if nothing is said.
+    Rosenbrock,
+    /// Styblinski–Tang: ½ Σ (w⁴ − 16w² + 5w), less its minimum, with w = z − 2.9035…, where that is; on \[−5, 5\]. 15 variables if
+    /// nothing is said.
+    StyblinskiTang,
+    /// Σ i zᵢ², where z are the coordinates of x in a random subspace of 8 dimensions, on \[−5, 5\]: whole planes of minima. 100
+    /// variables if nothing is said.
+    Quadratic,
 }
 
 impl RotatedFunction {
@@ -62,6 +82,11 @@ impl RotatedFunction {
             Self::Levy => "levy",
             Self::Ellipsoid => "ellipsoid",
             Self::Hartmann6 => "hartmann6",
+            Self::Rastrigin => "rastrigin",
+            Self::Griewank => "griewank",
+            Self::Rosenbrock => "rosenbrock",
+            Self::StyblinskiTang => "styblinski-tang",
+            Self::Quadratic => "quadratic",
         }
     }
 
@@ -71,6 +96,18 @@ impl RotatedFunction {
             Self::Levy => 12,
             Self::Ellipsoid => 16,
             Self::Hartmann6 => 40,
+            Self::Rastrigin | Self::Griewank | Self::Rosenbrock => 10,
+            Self::StyblinskiTang => 15,
+            Self::Quadratic => 100,
+        }
+    }
+
+    /// m, of D variables.
+    fn directions(self, dimension: usize) -> usize {
+        match self {
+            Self::Hartmann6 => 6,
+            Self::Quadratic => QUADRATIC_DIRECTIONS,
+            _ => dimension,
         }
     }
 
@@ -80,12 +117,15 @@ impl RotatedFunction {
             Self::Ackley => (-5, 10),
             Self::Levy | Self::Ellipsoid => (-10, 10),
             Self::Hartmann6 => (-1, 1),
+            Self::Rastrigin | Self::StyblinskiTang | Self::Quadratic => (-5, 5),
+            Self::Griewank => (-600, 600),
+            Self::Rosenbrock => (-2, 2),
         }
     }
 
     /// The fewest variables, with which there is something to turn.
     fn fewest(self) -> usize {
-        if self == Self::Hartmann6 { 6 } else { 2 }
+        self.directions(2)
     }
 
     /// The value at z, before anything is turned. All but Hartmann6 are 0 at 0, and positive elsewhere.
@@ -117,6 +157,26 @@ impl RotatedFunction {
                 let inside: Vec<f64> = z.iter().map(|z| 0.5 + EMBEDDING_SCALE * z).collect();
                 Function::Hartmann6.value(&inside)
             }
+            Self::Rastrigin => {
+                let wave = |z: f64| 10.0 * (1.0 - (std::f64::consts::TAU * z).cos());
+                z.iter().map(|&z| z * z + wave(z)).sum()
+            }
+            Self::Griewank => {
+                let bowl: f64 = z.iter().map(|z| z * z / 4_000.0).sum();
+                let wave = |(i, z): (usize, &f64)| (z / ((i + 1) as f64).sqrt()).cos();
+                bowl + 1.0 - z.iter().enumerate().map(wave).product::<f64>()
+            }
+            Self::Rosenbrock => {
+                let moved: Vec<f64> = z.iter().map(|z| 1.0 + z).collect();
+                Function::Rosenbrock.value(&moved)
+            }
+            Self::StyblinskiTang => {
+                // The quartic around its minimum at a, where it has no linear term. No digits are lost near 0, and the factor of
+                // z² has no roots: 64 < 8a².
+                let a = STYBLINSKI_TANG_MINIMISER;
+                z.iter().map(|z| 0.5 * z * z * (z * z + 4.0 * a * z + 6.0 * a * a - 16.0)).sum()
+            }
+            Self::Quadratic => z.iter().enumerate().map(|(i, z)| (i + 1) as f64 * z * z).sum(),
         }
     }
 }
@@ -206,7 +266,8 @@ impl Rotated {
                 (directions, vec![0.0; dimension], minimiser)
             }
             _ => {
-                let directions = orthonormal(dimension, dimension, &mut rng);
+                let count = self.function.directions(dimension);
+                let directions = orthonormal(count, dimension, &mut rng);
                 let place = |_| {
                     let share = MARGIN + (1.0 - 2.0 * MARGIN) * rng.random::<f64>();
                     let place = low as f64 + share * (high - low) as f64;
@@ -239,7 +300,7 @@ fn embedding(dimension: usize, rng: &mut Generator) -> (Vec<Vec<f64>>, Vec<f64>)
     let minimiser = Function::Hartmann6.minimisers(6).swap_remove(0);
     let target: Vec<f64> = minimiser.iter().map(|z| (z - 0.5) / EMBEDDING_SCALE).collect();
     loop {
-        let directions = orthonormal(6, dimension, rng);
+        let directions = orthonormal(target.len(), dimension, rng);
         let along = |i: usize| directions.iter().zip(&target).map(|(row, z)| row[i] * z).sum();
         let x: Vec<f64> = (0..dimension).map(along).collect();
         if x.iter().all(|x: &f64| x.abs() <= 1.0) {
