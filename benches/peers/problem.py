@@ -26,7 +26,7 @@ SUITES = {
         "rosenbrock-20-noisy",
         "camelback+10",
     ],
-    # Likewise, of functions that all variables shape together, where no sum of functions of few of them is right.
+    # Likewise, of functions that all variables shape together, where no sum over few pairs of them is right.
     "rotated": [
         "rastrigin-rotated-10",
         "griewank-rotated-10",
