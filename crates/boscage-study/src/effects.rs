@@ -308,11 +308,12 @@ impl Effects {
             let weighted = |(a, alpha): (usize, &f64)| {
                 let squares = all_pairs.weights.iter().zip(&self.averages);
                 let squares: f64 = squares.map(|(w, average)| (w * average[a]).powi(2)).sum();
-                alpha * (all_pairs.constant + 0.5 * (self.partners.0[a].powi(2) - squares))
+                alpha * 0.5 * (self.partners.0[a].powi(2) - squares)
             };
             self.posterior.weights().iter().enumerate().map(weighted).sum()
         });
-        prior.components.iter().map(component).sum::<f64>() + all_pairs
+        let constant = prior.constant * self.posterior.weights().iter().sum::<f64>();
+        prior.components.iter().map(component).sum::<f64>() + all_pairs + constant
     }
 
     /// Mean and variance from covariances with the observations and prior variances, one for each column.

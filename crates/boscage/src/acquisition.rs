@@ -97,6 +97,7 @@ mod tests {
             kernel: Kernel::uniform(KernelFamily::Rbf, 3, 0.3, 0.8),
             noise_std: 0.1,
             all_pairs: None,
+            constant: 0.0,
         };
         let mut data = Dataset::empty(3);
         for a in 0..9 {

@@ -16,7 +16,7 @@
 //! a gradient of ρ about three times a conditioning. Memory: n² numbers for the factor and n·D for the inputs.
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::all_pairs::{self, AllPairs};
 use crate::cholesky::{Factor, Lower};
@@ -113,8 +113,8 @@ impl Dataset {
     }
 }
 
-/// f ~ GP(0, Σ_G κ^G), observed with noise of standard deviation η.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// f ~ GP(0, Σ_G κ^G), observed with noise of standard deviation η; beyond the paper, with all pairs and a constant besides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdditivePrior {
     /// 𝒢: the components.
@@ -124,9 +124,46 @@ pub struct AdditivePrior {
     pub kernel: Kernel,
     /// η, the standard deviation of the noise.
     pub noise_std: f64,
-    /// Interactions of all pairs besides, and a constant; none in the paper's methods.
+    /// Interactions of all pairs besides; none in the paper's methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_pairs: Option<AllPairs>,
+    /// The variance of a constant besides, which is what is expected far from all observations; 0 in the paper's methods. The larger
+    /// it is, the more it is left to the outcomes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub constant: f64,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+impl<'de> Deserialize<'de> for AdditivePrior {
+    /// Models that were stored when the constant was a part of all pairs are read as well.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Stored {
+            components: Vec<Component>,
+            kernel: Kernel,
+            noise_std: f64,
+            all_pairs: Option<StoredPairs>,
+            #[serde(default)]
+            constant: f64,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct StoredPairs {
+            weights: Vec<f64>,
+            #[serde(default)]
+            constant: f64,
+        }
+        let Stored { components, kernel, noise_std, all_pairs, mut constant } =
+            Stored::deserialize(deserializer)?;
+        let all_pairs = all_pairs.map(|pairs| {
+            constant += pairs.constant;
+            AllPairs { weights: pairs.weights }
+        });
+        Ok(Self { components, kernel, noise_std, all_pairs, constant })
+    }
 }
 
 impl AdditivePrior {
@@ -137,6 +174,7 @@ impl AdditivePrior {
         if let Some(all_pairs) = &self.all_pairs {
             all_pairs.validate(self.kernel.dimension())?;
         }
+        check_not_negative("constant", self.constant)?;
         check_components(&self.components, self.kernel.dimension())
     }
 
@@ -161,13 +199,19 @@ impl AdditivePrior {
     /// κ(x, x): the prior variance of the whole sum, the same at every point.
     pub fn variance(&self) -> f64 {
         let components: f64 = self.components.iter().map(|g| self.kernel.amplitude(g)).sum();
-        components + self.all_pairs.as_ref().map_or(0.0, AllPairs::variance)
+        components + self.all_pairs.as_ref().map_or(0.0, AllPairs::variance) + self.constant
     }
 
     /// The matrix K of the whole sum, without noise.
     fn gram(&self, inputs: &Inputs) -> Lower {
         match &self.all_pairs {
-            None => inputs.gram(&self.kernel, &self.components),
+            None => {
+                let mut gram = inputs.gram(&self.kernel, &self.components);
+                if self.constant > 0.0 {
+                    gram.values_mut().iter_mut().for_each(|value| *value += self.constant);
+                }
+                gram
+            }
             Some(all_pairs) => all_pairs::gram(self, all_pairs, inputs),
         }
     }
@@ -196,6 +240,9 @@ impl AdditivePrior {
         if let Some(all_pairs) = &self.all_pairs {
             all_pairs.add_covariances(factors, &mut sum);
         }
+        if self.constant > 0.0 {
+            sum.iter_mut().for_each(|covariance| *covariance += self.constant);
+        }
         sum
     }
 }
@@ -216,14 +263,15 @@ fn check_outcome(y: f64) -> Result<()> {
 }
 
 fn check_noise(noise_std: f64) -> Result<()> {
-    if noise_std.is_finite() && noise_std >= 0.0 {
+    check_not_negative("noise_std", noise_std)
+}
+
+fn check_not_negative(setting: &'static str, value: f64) -> Result<()> {
+    if value.is_finite() && value >= 0.0 {
         return Ok(());
     }
-    Err(Error::InvalidSetting {
-        setting: "noise_std",
-        value: noise_std.to_string(),
-        reason: "it must be finite and not negative",
-    })
+    let reason = "it must be finite and not negative";
+    Err(Error::InvalidSetting { setting, value: value.to_string(), reason })
 }
 
 fn check_components(components: &[Component], dimension: usize) -> Result<()> {

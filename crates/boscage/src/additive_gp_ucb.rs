@@ -111,6 +111,9 @@ pub struct AdditiveGpUcbSettings {
     pub scale: Option<f64>,
     /// η to begin with, in units of what the model sees (see `outputs`).
     pub noise_std: f64,
+    /// The variance of a constant that is part of the model, in the same units: far from all observations the constant is expected,
+    /// and not the average outcome. It is not learned; 0 for none.
+    pub constant: f64,
     /// What is maximised to choose a point.
     pub acquisition: Acquisition,
     /// R and L of the search by the additive bound, in spaces with real parameters.
@@ -182,6 +185,22 @@ impl AdditiveGpUcbSettings {
                 value: self.lengthscale_growth.to_string(),
                 reason: "it must be between 0 and 1",
             }),
+            _ if !(self.constant >= 0.0 && self.constant.is_finite()) => {
+                Err(Error::InvalidSetting {
+                    setting: "constant",
+                    value: self.constant.to_string(),
+                    reason: "it must be finite and not negative",
+                })
+            }
+            _ if self.constant > 0.0
+                && !matches!(self.structure, Structure::Pairs | Structure::Whole) =>
+            {
+                Err(Error::InvalidSetting {
+                    setting: "constant",
+                    value: self.constant.to_string(),
+                    reason: "only models of all pairs and of one component have one; leave it at 0",
+                })
+            }
             _ if !(self.news >= 0.0 && self.news.is_finite()) => Err(Error::InvalidSetting {
                 setting: "news",
                 value: self.news.to_string(),
@@ -355,9 +374,10 @@ impl AdditiveGpUcb {
                 let all_pairs = (settings.structure == Structure::Pairs).then(|| {
                     let prior = settings.kernel_learning.prior.as_ref();
                     let weight = prior.map_or(share, |prior| prior.pair_weights.median);
-                    AllPairs { weights: vec![weight; dimension], constant: 1.0 }
+                    AllPairs { weights: vec![weight; dimension] }
                 });
-                AdditivePrior { components, kernel, noise_std, all_pairs }
+                let constant = settings.constant;
+                AdditivePrior { components, kernel, noise_std, all_pairs, constant }
             }
         };
         let model = Model {
@@ -1288,6 +1308,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_constant_is_refused_where_structures_are_scored_without_and_where_it_is_no_number() {
+        let tree = AdditiveGpUcbSettings { constant: 1.0, ..AdditiveGpUcbSettings::default() };
+        assert!(tree.validate().unwrap_err().to_string().contains("leave it at 0"));
+        for constant in [-1.0, f64::NAN, f64::INFINITY] {
+            let settings = AdditiveGpUcbSettings { constant, ..AdditiveGpUcbSettings::gp_ucb() };
+            assert!(settings.validate().unwrap_err().to_string().contains("constant"));
+        }
+    }
+
     /// The default method after these many random points, with outcomes by the place of each.
     fn told(n: u64, kernel_start: KernelStart, outcome: fn(&[f64]) -> f64) -> AdditiveGpUcb {
         let space = Space::unit_cube(3).unwrap();
@@ -1544,6 +1574,7 @@ mod tests {
             kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.2, scale),
             noise_std: 0.15,
             all_pairs: None,
+            constant: 0.0,
         }
     }
 
@@ -1691,8 +1722,10 @@ mod tests {
             }
             let prior = optimizer.settings.kernel_learning.prior.as_ref().unwrap();
             assert!((prior.lengthscales.median / kernel.lengthscales[0] - 1.0).abs() < 1e-12);
-            // All of the variance of standardised outcomes.
-            assert!((optimizer.initial.variance() - 1.0).abs() < 1e-12);
+            // All of the variance of standardised outcomes, and a constant besides.
+            let varies = optimizer.initial.variance() - optimizer.initial.constant;
+            assert!((varies - 1.0).abs() < 1e-12);
+            assert_eq!(optimizer.initial.constant, 10.0);
             assert!((prior.scales.median / kernel.scales[0] - 1.0).abs() < 1e-12);
         }
         // The others do not grow.

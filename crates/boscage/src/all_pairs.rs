@@ -4,9 +4,9 @@
 //! product of one weight a variable: nothing has to be found before it can be used, and a variable that interacts with nothing
 //! gets a weight near 0. What is found is then read off the posterior.
 //!
-//! Notation: e_i is the factor of variable i ([`crate::kernel`]), w_i its weight, c the variance of a constant. The part is
+//! Notation: e_i is the factor of variable i ([`crate::kernel`]) and w_i its weight. The part is
 //!
-//! k(x, x′) = c + Σ_{i<j} w_i w_j e_i e_j = c + ½ (P² − Q),   P = Σ w_i e_i,   Q = Σ w_i² e_i²,
+//! k(x, x′) = Σ_{i<j} w_i w_j e_i e_j = ½ (P² − Q),   P = Σ w_i e_i,   Q = Σ w_i² e_i²,
 //!
 //! so that all D(D − 1)/2 pairs cost no more than the D variables do.
 //!
@@ -32,8 +32,6 @@ const COLUMN_BLOCK: usize = 8;
 pub struct AllPairs {
     /// w_i.
     pub weights: Vec<f64>,
-    /// c.
-    pub constant: f64,
 }
 
 impl AllPairs {
@@ -42,13 +40,12 @@ impl AllPairs {
             let (expected, found) = (dimension, self.weights.len());
             return Err(Error::WrongDimension { what: "the weights of pairs", expected, found });
         }
-        let mut numbers = self.weights.iter().chain(std::iter::once(&self.constant));
-        match numbers.find(|value| !(value.is_finite() && **value >= 0.0)) {
+        match self.weights.iter().find(|value| !(value.is_finite() && **value >= 0.0)) {
             None => Ok(()),
             Some(value) => Err(Error::InvalidSetting {
                 setting: "all_pairs",
                 value: value.to_string(),
-                reason: "weights and the constant must be finite and not negative",
+                reason: "weights must be finite and not negative",
             }),
         }
     }
@@ -57,7 +54,7 @@ impl AllPairs {
     pub(crate) fn variance(&self) -> f64 {
         let sum: f64 = self.weights.iter().sum();
         let squares: f64 = self.weights.iter().map(|w| w * w).sum();
-        self.constant + 0.5 * (sum * sum - squares).max(0.0)
+        0.5 * (sum * sum - squares).max(0.0)
     }
 
     /// w_i Σ_{j≠i} w_j: the variance of all pairs that variable i is in.
@@ -83,7 +80,7 @@ impl AllPairs {
             simd::add_scaled_squares(&mut q, w * w, factor);
         }
         for (sum, (p, q)) in sum.iter_mut().zip(p.iter().zip(&q)) {
-            *sum += self.constant + 0.5 * (p * p - q);
+            *sum += 0.5 * (p * p - q);
         }
     }
 
@@ -120,7 +117,7 @@ pub(crate) fn gram(prior: &AdditivePrior, all_pairs: &AllPairs, inputs: &Inputs)
                 sums.resize(n - b, 0.0);
             }
             let column = &mut column[b..];
-            column.fill(all_pairs.constant);
+            column.fill(prior.constant);
             for (i, factor) in factors.chunks_exact(n - b).enumerate() {
                 let weights = (singles[i], all_pairs.weights[i]);
                 simd::add_all_pairs(factor, weights, column, &mut p, &mut q);

@@ -280,7 +280,7 @@ impl Background {
         let components: Vec<Component> = (0..dimension).map(Component::single).collect();
         let mut alone = Inputs::new(&kernel, &x).gram(&kernel, &components);
         for b in 0..data.len() {
-            alone.column_mut(b).iter_mut().for_each(|value| *value += all_pairs.constant);
+            alone.column_mut(b).iter_mut().for_each(|value| *value += prior.constant);
         }
         Self { alone, noise: (prior.noise_std * prior.noise_std).max(LEAST_NOISE) }
     }
@@ -638,7 +638,8 @@ mod tests {
             components: (0..dimension).map(Component::single).collect(),
             kernel: Kernel::uniform(KernelFamily::Matern52, dimension, lengthscale, 0.3),
             noise_std: 0.1,
-            all_pairs: Some(AllPairs { weights: vec![0.1; dimension], constant: 1.0 }),
+            all_pairs: Some(AllPairs { weights: vec![0.1; dimension] }),
+            constant: 1.0,
         }
     }
 
@@ -950,7 +951,7 @@ mod tests {
     fn where_nothing_can_be_said_nothing_is() {
         let space = Space::unit_cube(3).unwrap();
         let data = random_data(&space, 20, 6, |x| x[0]);
-        let without = AdditivePrior { all_pairs: None, ..prior(3, 0.5) };
+        let without = AdditivePrior { all_pairs: None, constant: 0.0, ..prior(3, 0.5) };
         let stream = Stream::new(0, 0);
         assert!(edge_probabilities(&without, &space, &data, &stream).unwrap().is_empty());
         let two = random_data(&space, 2, 6, |x| x[0]);

@@ -141,7 +141,7 @@ impl Guard {
         if !verdict.pairs.is_empty() && (is_due || searches(false)) {
             let mut with_pairs = prior.clone();
             with_pairs.components.extend(verdict.pairs.iter().copied().map(Component::pair));
-            let forest = AdditivePrior { all_pairs: None, ..with_pairs.clone() };
+            let forest = AdditivePrior { all_pairs: None, constant: 0.0, ..with_pairs.clone() };
             for start in [with_pairs, forest] {
                 let learned = kernel_learning(&start, data, learning)?;
                 if learned.objective > to_beat {
@@ -271,7 +271,7 @@ mod tests {
             let (_, learning) = optimizer.untrained();
             let mut besides = model.prior.clone();
             besides.components.extend(verdict.pairs.iter().copied().map(Component::pair));
-            let instead = AdditivePrior { all_pairs: None, ..besides.clone() };
+            let instead = AdditivePrior { all_pairs: None, constant: 0.0, ..besides.clone() };
             let both = [besides, instead].map(|start| kernel_learning(&start, &data, learning));
             let [besides, instead] = both.map(Result::unwrap);
             let likelier = if instead.objective > besides.objective { instead } else { besides };

@@ -436,7 +436,7 @@ mod tests {
             let y: f64 = point.0.iter().enumerate().map(|(i, x)| (5.0 * x + i as f64).sin()).sum();
             data.push(&point, y + point.0[0] * point.0[dimension - 1]).unwrap();
         }
-        AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None }
+        AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None, constant: 0.0 }
             .condition(&data)
             .unwrap()
     }
@@ -648,7 +648,8 @@ mod tests {
             data.push(&point, (6.0 * x[0]).sin() * x[1] + x[2] * x[3] - x[1]).unwrap();
         }
         let prior = AdditivePrior {
-            all_pairs: Some(AllPairs { weights: vec![0.6, 0.5, 0.4, 0.3], constant: 0.5 }),
+            all_pairs: Some(AllPairs { weights: vec![0.6, 0.5, 0.4, 0.3] }),
+            constant: 0.5,
             ..posterior(&space, alone, 1).prior().clone()
         };
         (space, prior.condition(&data).unwrap())

@@ -403,6 +403,7 @@ mod tests {
             kernel,
             noise_std: 0.1,
             all_pairs: None,
+            constant: 0.0,
         }
     }
 
@@ -503,8 +504,9 @@ mod tests {
     fn the_density_of_what_was_learned_is_what_was_maximised() {
         let mut truth = planted();
         let data = draw(&truth, 30, &mut random(14));
-        truth.all_pairs = Some(crate::all_pairs::AllPairs { weights: vec![0.3; 4], constant: 1.0 });
-        let without = AdditivePrior { all_pairs: None, ..truth.clone() };
+        truth.all_pairs = Some(crate::all_pairs::AllPairs { weights: vec![0.3; 4] });
+        truth.constant = 1.0;
+        let without = AdditivePrior { all_pairs: None, constant: 0.0, ..truth.clone() };
         for start in [&truth, &without] {
             for noise_std_bounds in [None, Some([1e-3, 1.0])] {
                 let config = KernelLearning { noise_std_bounds, ..KernelLearning::default() };

@@ -421,6 +421,7 @@ mod tests {
             kernel: Kernel::uniform(KernelFamily::Rbf, 3, 1.5, 1.0),
             noise_std: 0.1,
             all_pairs: None,
+            constant: 0.0,
         };
         for ell in near.unscaled(&prior).kernel.lengthscales {
             assert!((ell - 1.5 * 0.2).abs() < 1e-15);
@@ -443,6 +444,7 @@ mod tests {
             kernel: Kernel::uniform(KernelFamily::Matern52, 3, lengthscale, 1.0),
             noise_std: 0.1,
             all_pairs: None,
+            constant: 0.0,
         };
         let log_density = |prior: &AdditivePrior, data: &Dataset, a: usize, scale: f64| {
             let mut others = Dataset::empty(3);

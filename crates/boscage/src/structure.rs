@@ -243,6 +243,7 @@ mod tests {
             kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.2, 0.05),
             noise_std: 0.15,
             all_pairs: None,
+            constant: 0.0,
         }
     }
 

@@ -36,7 +36,13 @@ fn prior(family: KernelFamily, rng: &mut Generator) -> AdditivePrior {
     kernel.metrics[5] = Metric::Categorical;
     kernel.lengthscales.fill_with(|| rng.random_range(0.15..0.9));
     kernel.scales.fill_with(|| rng.random_range(0.3..1.5));
-    AdditivePrior { components: overlapping(), kernel, noise_std: 0.2, all_pairs: None }
+    AdditivePrior {
+        components: overlapping(),
+        kernel,
+        noise_std: 0.2,
+        all_pairs: None,
+        constant: 0.0,
+    }
 }
 
 fn point(kernel: &Kernel, rng: &mut Generator) -> Point {
@@ -453,6 +459,7 @@ fn structure_score_equals_conditioning_along_a_random_walk() {
                 kernel: kernel.clone(),
                 noise_std,
                 all_pairs: None,
+                constant: 0.0,
             };
             let want = prior.condition(&data).unwrap().log_likelihood();
             // The order of the components is of no importance.
@@ -751,7 +758,8 @@ fn the_number_of_threads_does_not_change_a_bit() {
         let data = dataset(n, &kernel, &mut rng);
         let axes = (0..dimension).map(|_| (0..4).map(|_| rng.random()).collect()).collect();
         let grid = Grid::new(axes).unwrap();
-        let prior = AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None };
+        let prior =
+            AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None, constant: 0.0 };
         let with_threads = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {

@@ -1,4 +1,4 @@
-//! The part of all pairs against its formula, pair by pair, and gradients against differences.
+//! All pairs and a constant against their formula, pair by pair, and gradients against differences.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,8 +19,16 @@ fn prior(family: KernelFamily) -> AdditivePrior {
     kernel.metrics[3] = Metric::Categorical;
     let mut components: Vec<Component> = (0..4).map(Component::single).collect();
     components.push(Component::new(vec![0, 2]).unwrap());
-    let all_pairs = Some(AllPairs { weights: vec![0.3, 0.5, 0.1, 0.4], constant: 0.8 });
-    AdditivePrior { components, kernel, noise_std: 0.2, all_pairs }
+    let all_pairs = Some(AllPairs { weights: vec![0.3, 0.5, 0.1, 0.4] });
+    AdditivePrior { components, kernel, noise_std: 0.2, all_pairs, constant: 0.8 }
+}
+
+/// That, and one component of all variables with a constant and no pairs: a plain GP.
+fn priors(family: KernelFamily) -> [AdditivePrior; 2] {
+    let with_pairs = prior(family);
+    let components = vec![Component::new(vec![0, 1, 2, 3]).unwrap()];
+    let plain = AdditivePrior { components, all_pairs: None, constant: 10.0, ..with_pairs.clone() };
+    [with_pairs, plain]
 }
 
 fn point(a: usize) -> Point {
@@ -49,9 +57,8 @@ fn covariance(prior: &AdditivePrior, x: &Point, other: &Point) -> f64 {
     let of = |component: &Component| kernel.value(component, &x.0, &other.0);
     // A factor is the kernel of a variable alone, without its scale.
     let e = |i: usize| of(&Component::single(i)) / kernel.scales[i];
-    let mut sum: f64 = prior.components.iter().map(of).sum();
+    let mut sum = prior.constant + prior.components.iter().map(of).sum::<f64>();
     if let Some(all_pairs) = &prior.all_pairs {
-        sum += all_pairs.constant;
         for i in 0..4 {
             for j in 0..i {
                 sum += all_pairs.weights[i] * all_pairs.weights[j] * e(i) * e(j);
@@ -95,10 +102,9 @@ fn close(found: f64, wanted: f64, tolerance: f64) {
 
 #[test]
 fn posterior_and_likelihood_are_those_of_the_formula() {
-    for family in FAMILIES {
+    for prior in FAMILIES.into_iter().flat_map(priors) {
         // More observations than a block of columns, and fewer.
         for n in [1, 5, 21] {
-            let prior = prior(family);
             let y: Vec<f64> = (0..n).map(outcome).collect();
             let (alpha, log_determinant) = solve(matrix(&prior, n), y.clone());
             let fit: f64 = y.iter().zip(&alpha).map(|(y, alpha)| y * alpha).sum();
@@ -126,9 +132,9 @@ fn posterior_and_likelihood_are_those_of_the_formula() {
 
 #[test]
 fn appended_observations_are_as_good_as_given_ones() {
-    for family in FAMILIES {
-        let whole = prior(family).condition(&data(21)).unwrap();
-        let mut grown = prior(family).condition(&data(4)).unwrap();
+    for prior in FAMILIES.into_iter().flat_map(priors) {
+        let whole = prior.condition(&data(21)).unwrap();
+        let mut grown = prior.condition(&data(4)).unwrap();
         for a in 4..21 {
             grown.append(&point(a), outcome(a)).unwrap();
         }
@@ -145,8 +151,7 @@ fn appended_observations_are_as_good_as_given_ones() {
 #[test]
 fn gradients_are_differences() {
     let h = 1e-5;
-    for family in FAMILIES {
-        let prior = prior(family);
+    for prior in FAMILIES.into_iter().flat_map(priors) {
         let rho = |change: &dyn Fn(&mut AdditivePrior, f64), by: f64| {
             let mut prior = prior.clone();
             change(&mut prior, by.exp());
@@ -157,15 +162,18 @@ fn gradients_are_differences() {
         };
         let posterior = prior.condition(&data(21)).unwrap();
         let gradient = posterior.log_likelihood_gradient();
-        assert_eq!(gradient.log_pair_weights.len(), 4);
+        let weights = prior.all_pairs.as_ref().map_or(0, |pairs| pairs.weights.len());
+        assert_eq!(gradient.log_pair_weights.len(), weights);
         for i in 0..4 {
             let lengthscale = slope(&|prior, by| prior.kernel.lengthscales[i] *= by);
             close(gradient.log_lengthscales[i], lengthscale, 1e-6);
             close(gradient.log_scales[i], slope(&|prior, by| prior.kernel.scales[i] *= by), 1e-6);
+        }
+        for (i, &found) in gradient.log_pair_weights.iter().enumerate() {
             let weight = |prior: &mut AdditivePrior, by: f64| {
                 prior.all_pairs.as_mut().unwrap().weights[i] *= by;
             };
-            close(gradient.log_pair_weights[i], slope(&weight), 1e-6);
+            close(found, slope(&weight), 1e-6);
         }
         close(gradient.log_noise_std, slope(&|prior, by| prior.noise_std *= by), 1e-6);
         for a in 300..305 {
@@ -186,17 +194,47 @@ fn gradients_are_differences() {
     }
 }
 
+/// A constant of great variance is one that is learned: the posterior mean is what generalised least squares makes of it.
+#[test]
+fn a_constant_of_great_variance_is_the_one_that_fits_best() {
+    let [_, plain] = priors(KernelFamily::Matern52);
+    let n = 12;
+    let without = AdditivePrior { constant: 0.0, ..plain.clone() };
+    let y: Vec<f64> = (0..n).map(|a| outcome(a) - 7.0).collect();
+    let by_one = solve(matrix(&without, n), vec![1.0; n]).0;
+    let fitted =
+        by_one.iter().zip(&y).map(|(w, y)| w * y).sum::<f64>() / by_one.iter().sum::<f64>();
+    let around = |mean: f64| -> Dataset {
+        let mut data = Dataset::empty(4);
+        y.iter().enumerate().for_each(|(a, y)| data.push(&point(a), y - mean).unwrap());
+        data
+    };
+    let great = AdditivePrior { constant: 1e7, ..plain.clone() }.condition(&around(0.0)).unwrap();
+    let centred = without.condition(&around(fitted)).unwrap();
+    for a in 400..405 {
+        let (found, wanted) = (great.joint(&point(a)).unwrap(), centred.joint(&point(a)).unwrap());
+        close(found.mean, fitted + wanted.mean, 1e-5);
+        // What is not known of the constant is not known of the point.
+        assert!(found.variance > wanted.variance);
+    }
+    // Without one, outcomes that are all far from 0 are taken for a function that comes back to 0.
+    let far = without.condition(&around(0.0)).unwrap().joint(&point(400)).unwrap();
+    assert!(far.mean > great.joint(&point(400)).unwrap().mean + 1.0, "{far:?}");
+}
+
 #[test]
 fn weights_that_make_no_kernel_are_refused() {
     let with = |weights: Vec<f64>, constant: f64| {
-        let all_pairs = Some(AllPairs { weights, constant });
-        AdditivePrior { all_pairs, ..prior(KernelFamily::Rbf) }.condition(&data(3)).err()
+        let all_pairs = Some(AllPairs { weights });
+        AdditivePrior { all_pairs, constant, ..prior(KernelFamily::Rbf) }.condition(&data(3)).err()
     };
     let dimension = with(vec![0.1; 3], 0.0);
     assert!(matches!(dimension, Some(Error::WrongDimension { expected: 4, found: 3, .. })));
-    for (weight, constant) in [(-0.1, 0.0), (f64::NAN, 0.0), (f64::INFINITY, 0.0), (0.1, -1.0)] {
-        let refused = with(vec![0.1, weight, 0.1, 0.1], constant);
+    for weight in [-0.1, f64::NAN, f64::INFINITY] {
+        let refused = with(vec![0.1, weight, 0.1, 0.1], 0.0);
         assert!(matches!(refused, Some(Error::InvalidSetting { setting: "all_pairs", .. })));
+        let refused = with(vec![0.1; 4], weight);
+        assert!(matches!(refused, Some(Error::InvalidSetting { setting: "constant", .. })));
     }
     // No interaction at all is a kernel.
     assert!(with(vec![0.0; 4], 0.0).is_none());
@@ -205,10 +243,16 @@ fn weights_that_make_no_kernel_are_refused() {
 #[test]
 fn priors_survive_json_with_and_without_pairs() {
     let with = prior(KernelFamily::Matern52);
-    let without = AdditivePrior { all_pairs: None, ..with.clone() };
+    let without = AdditivePrior { all_pairs: None, constant: 0.0, ..with.clone() };
     for prior in [&with, &without] {
         let json = serde_json::to_string(prior).unwrap();
         assert_eq!(serde_json::from_str::<AdditivePrior>(&json).unwrap(), *prior);
     }
-    assert!(!serde_json::to_string(&without).unwrap().contains("all_pairs"));
+    let json = serde_json::to_string(&without).unwrap();
+    assert!(!json.contains("all_pairs") && !json.contains("constant"), "{json}");
+    // As it was stored before: the constant a part of all pairs.
+    let mut before = serde_json::to_value(&with).unwrap();
+    let constant = before.as_object_mut().unwrap().remove("constant").unwrap();
+    before["all_pairs"]["constant"] = constant;
+    assert_eq!(serde_json::from_value::<AdditivePrior>(before).unwrap(), with);
 }

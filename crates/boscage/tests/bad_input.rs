@@ -288,6 +288,7 @@ fn truth(dimension: usize) -> AdditivePrior {
         kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.2, 0.5),
         noise_std: 0.1,
         all_pairs: None,
+        constant: 0.0,
     }
 }
 

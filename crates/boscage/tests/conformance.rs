@@ -66,7 +66,13 @@ fn named(name: &str, dimension: usize) -> Method {
     let kernel = Kernel::uniform(KernelFamily::Rbf, dimension, 0.3, 0.5);
     match Method::named(name).unwrap() {
         Method::Oracle(_) => {
-            let truth = AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None };
+            let truth = AdditivePrior {
+                components,
+                kernel,
+                noise_std: 0.1,
+                all_pairs: None,
+                constant: 0.0,
+            };
             Method::Oracle(Box::new(AdditiveGpUcbSettings::oracle(Some(truth))))
         }
         other => other,

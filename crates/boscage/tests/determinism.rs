@@ -38,6 +38,7 @@ fn named(dimension: usize) -> impl Iterator<Item = (&'static str, Method)> {
         kernel: Kernel::uniform(KernelFamily::Rbf, dimension, 0.3, 0.5),
         noise_std: 0.1,
         all_pairs: None,
+        constant: 0.0,
     };
     Method::NAMES.into_iter().map(move |known| match (known.method)() {
         Method::Oracle(_) => {

@@ -71,6 +71,7 @@ fn prior(case: &Value) -> AdditivePrior {
         },
         noise_std: number(&case["noise_std"]),
         all_pairs: None,
+        constant: 0.0,
     }
 }
 

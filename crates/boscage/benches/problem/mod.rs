@@ -47,6 +47,7 @@ impl Problem {
             kernel: self.kernel.clone(),
             noise_std: NOISE_STD,
             all_pairs: None,
+            constant: 0.0,
         }
     }
 

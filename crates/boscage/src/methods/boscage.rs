@@ -41,6 +41,7 @@ impl AdditiveGpUcbSettings {
             family: KernelFamily::Matern52,
             lengthscale: 0.5,
             noise_std: 0.08,
+            constant: 1.0,
             acquisition: Acquisition::Joint(2.0),
             centre: true,
             local: Some(LocalSearch::default()),

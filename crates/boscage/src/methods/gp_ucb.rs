@@ -13,8 +13,9 @@
 //!
 //! Deviations of the modern variant: an upper confidence bound with κ = 2 where the source has LogEI; the best of 512 random and 3
 //! observed starts are climbed from (message passing on a grid finds them in up to four dimensions); the kernel is a product of
-//! Matérn-5/2 factors. Both variants learn the noise. The textbook variant has β_t of the paper's additive bound, ½ log 2t, in place
-//! of the one that the regret bound needs, which is known to explore too much.
+//! Matérn-5/2 factors; the constant, which the source learns with the other parameters, has a wide prior and is integrated over. Both
+//! variants learn the noise. The textbook variant has β_t of the paper's additive bound, ½ log 2t, in place of the one that the regret
+//! bound needs, which is known to explore too much.
 
 use crate::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, Learning};
 use crate::kernel::KernelFamily;
@@ -42,6 +43,8 @@ impl AdditiveGpUcbSettings {
                 }),
                 ..KernelLearning::default()
             },
+            // Three standard deviations of the outcomes: what lies far from all of them may be far from their average, too.
+            constant: 10.0,
             acquisition: Acquisition::Joint(2.0),
             ..Self::default()
         }

@@ -773,6 +773,7 @@ mod tests {
                 kernel,
                 noise_std: 0.2,
                 all_pairs: None,
+                constant: 0.0,
             };
             let mut rng = Stream::new(2, 0).generator(Purpose::Problem);
             let mut data = Dataset::empty(dimension);

@@ -85,6 +85,7 @@ impl PlainGp {
             lengthscale_growth: self.lengthscale_growth,
             scale: self.scale,
             noise_std: self.noise_std,
+            constant: 0.0,
             outputs: self.outputs,
             ..AdditiveGpUcbSettings::gp_ucb()
         }
