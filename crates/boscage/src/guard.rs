@@ -3,7 +3,7 @@
 //! Not in the paper, which believes in its forest. Every variable and every pair a little is a model that is seldom far off, and
 //! seldom the best. Whenever it has been learned, it is compared with three others, learned from the same outcomes: the same with a
 //! component for each pair that is likely to interact ([`crate::edge_probabilities`]); every variable and these components only,
-//! without all pairs and their constant, which is the paper's idea of few pairs; and one function of all variables, a plain GP
+//! without all pairs and constant, which is the paper's idea of few pairs; and one function of all variables, a plain GP
 //! ([`crate::methods::gp_ucb`]). The first two are for functions of few and strong interactions, the last for functions that all
 //! variables shape together, as rotated ones. The rival that makes the outcomes clearly more likely searches the whole space until
 //! the next comparison. The model stays: it begins the next learning and says what is explained.
@@ -48,12 +48,16 @@ pub struct Guard {
     /// κ of the joint bound where a plain GP searches, whose σ is large wherever nothing was observed, in many dimensions nearly
     /// everywhere; none for no such rival.
     pub plain: Option<f64>,
+    /// The variance of the plain GP's constant, in units of what the model sees: with none it expects the average outcome wherever
+    /// nothing was observed, as good as that may be.
+    pub constant: f64,
 }
 
 impl Default for Guard {
     /// 150 times as likely: what Kass and Raftery (1995, *Bayes factors*) call very strong evidence.
     fn default() -> Self {
-        Self { margin: 5.0, pairs: true, plain: Some(1.0) }
+        let constant = AdditiveGpUcbSettings::gp_ucb().constant;
+        Self { margin: 5.0, pairs: true, plain: Some(1.0), constant }
     }
 }
 
@@ -93,7 +97,11 @@ impl Guard {
     /// Refuses settings that make no sense, naming the setting.
     pub fn validate(&self) -> Result<()> {
         let kappa = self.plain.unwrap_or_default();
-        for (setting, value) in [("guard.margin", self.margin), ("guard.plain", kappa)] {
+        for (setting, value) in [
+            ("guard.margin", self.margin),
+            ("guard.plain", kappa),
+            ("guard.constant", self.constant),
+        ] {
             if !(value >= 0.0 && value.is_finite()) {
                 let reason = "it must be finite and not negative";
                 return Err(Error::InvalidSetting { setting, value: value.to_string(), reason });
@@ -151,7 +159,11 @@ impl Guard {
             }
         }
         if self.plain.is_some() && (is_due || searches(true)) {
-            let plain = AdditiveGpUcb::new(space.clone(), AdditiveGpUcbSettings::gp_ucb())?;
+            let plain = AdditiveGpUcbSettings {
+                constant: self.constant,
+                ..AdditiveGpUcbSettings::gp_ucb()
+            };
+            let plain = AdditiveGpUcb::new(space.clone(), plain)?;
             let (start, config) = plain.untrained();
             let KernelLearning { budget, tolerance, most_observations, .. } = *learning;
             let config = KernelLearning { budget, tolerance, most_observations, ..config.clone() };
@@ -360,6 +372,9 @@ mod tests {
             let guard = Some(Guard { plain: Some(margin), ..Guard::default() });
             let reason = refused(AdditiveGpUcbSettings { guard, ..default.clone() });
             assert!(reason.contains("guard.plain"), "{reason}");
+            let guard = Some(Guard { constant: margin, ..Guard::default() });
+            let reason = refused(AdditiveGpUcbSettings { guard, ..default.clone() });
+            assert!(reason.contains("guard.constant"), "{reason}");
         }
         let guard = Some(Guard::default());
         let additive = AdditiveGpUcbSettings { guard, ..AdditiveGpUcbSettings::paper() };
