@@ -448,13 +448,6 @@ impl AdditivePosterior {
         self.factor.backward_solve(&mut self.alpha);
     }
 
-    /// Of each observation, by how many standard deviations it lies above what those before it predict: L⁻¹y.
-    pub(crate) fn surprises(&self) -> Vec<f64> {
-        let mut surprises = self.y.clone();
-        self.factor.forward_solve(&mut surprises);
-        surprises
-    }
-
     /// α = Δ⁻¹y: the posterior mean of anything is its covariances with the observations times these.
     pub fn weights(&self) -> &[f64] {
         &self.alpha

@@ -33,7 +33,6 @@ use crate::repeats::{RepeatRule, Seen};
 use crate::space::{Point, Space};
 use crate::stream::{Purpose, Stream};
 use crate::structure::{LearnedStructure, Structure};
-use crate::surprise;
 
 /// When structure and parameters are learned again.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -133,9 +132,6 @@ pub struct AdditiveGpUcbSettings {
     /// sees. Where the climb from the best start ends at less, an outcome would say next to nothing, and κ (or 1, if it is less) is
     /// doubled, up to four times. 0 leaves κ as it is.
     pub news: f64,
-    /// κ of asks in the whole space is lowered by so many times the mean of the last surprises there ([`crate::surprise`]): less
-    /// exploration where outcomes were worse than expected. 0 leaves κ as it is. (The guard's κ of a plain GP is left alone.)
-    pub surprise: f64,
     /// Other models, which search the whole space where they explain the outcomes better; none for no others.
     pub guard: Option<Guard>,
 }
@@ -211,20 +207,6 @@ impl AdditiveGpUcbSettings {
                     setting: "news",
                     value: self.news.to_string(),
                     reason: "the additive bound has no κ to double; choose joint, or leave it at 0",
-                })
-            }
-            _ if !(self.surprise >= 0.0 && self.surprise.is_finite()) => {
-                Err(Error::InvalidSetting {
-                    setting: "surprise",
-                    value: self.surprise.to_string(),
-                    reason: "it must be finite and not negative",
-                })
-            }
-            _ if self.surprise > 0.0 && self.acquisition == Acquisition::Additive => {
-                Err(Error::InvalidSetting {
-                    setting: "surprise",
-                    value: self.surprise.to_string(),
-                    reason: "the additive bound has no κ to correct; choose joint, or leave it at 0",
                 })
             }
             _ if self.guard.is_some()
@@ -389,7 +371,6 @@ impl AdditiveGpUcb {
             edge_frequencies: Vec::new(),
             verdict: None,
             local: None,
-            surprises: Vec::new(),
         };
         Ok(Self {
             data: Dataset::empty(dimension),
@@ -507,10 +488,6 @@ impl AdditiveGpUcb {
 
     /// Alg. 1, line 4, and Θ after it: a new model from all observations.
     pub fn learn(&mut self, stream: &Stream) -> Result<()> {
-        let surprises = match self.surprises() {
-            Ok(surprises) => surprises,
-            Err(_) => self.model.surprises.clone(),
-        };
         let n = self.data.len();
         let outputs = OutputMap::fit(self.settings.outputs, self.data.outcomes());
         let y = self.data.outcomes().iter().map(|&y| outputs.apply(y)).collect();
@@ -542,7 +519,6 @@ impl AdditiveGpUcb {
             edge_frequencies,
             verdict,
             local: self.model.local.take(),
-            surprises,
         };
         self.posterior = Some(posterior);
         self.rival_posterior =
@@ -698,7 +674,7 @@ impl AdditiveGpUcb {
             return self.answer(maximum, &posterior, local.kappa, pending, stream);
         }
         self.observe(Phase::Conditioning);
-        let kappa = self.kappa(known + 1)?;
+        let kappa = self.kappa(known + 1);
         if self.settings.guard.is_some()
             && let Some(rival) = self.take_rival()?
         {
@@ -716,36 +692,12 @@ impl AdditiveGpUcb {
     }
 
     /// κ of an ask of the whole space for observation t.
-    fn kappa(&mut self, t: usize) -> Result<f64> {
-        if let (Some(Rival::Plain(_)), Some(Guard { plain: Some(plain), .. })) =
-            (self.rival(), self.settings.guard)
-        {
-            // Low already, for the same reason.
-            return Ok(plain);
+    fn kappa(&self, t: usize) -> f64 {
+        match (self.rival(), self.settings.guard, self.settings.acquisition) {
+            (Some(Rival::Plain(_)), Some(Guard { plain: Some(kappa), .. }), _) => kappa,
+            (_, _, Acquisition::Joint(kappa)) => kappa,
+            (_, _, Acquisition::Additive | Acquisition::JointSchedule) => beta(t).sqrt(),
         }
-        let kappa = match self.settings.acquisition {
-            Acquisition::Additive | Acquisition::JointSchedule => beta(t).sqrt(),
-            Acquisition::Joint(kappa) => kappa,
-        };
-        Ok(surprise::corrected(kappa, self.settings.surprise, &self.surprises()?))
-    }
-
-    /// The last surprises: those that the model came with, and those that it has had since at points away from the best one, but for
-    /// the initial design, which may still come in from other workers when there is a model.
-    fn surprises(&mut self) -> Result<Vec<f64>> {
-        if self.settings.surprise == 0.0 || self.model.observations == 0 {
-            return Ok(Vec::new());
-        }
-        let first = self.model.observations.max(self.settings.initial_points);
-        let since = self.searching_posterior()?.surprises();
-        let Self { space, settings, data, model, .. } = self;
-        let is_far = |a: usize| match settings.local {
-            Some(local) => local.is_far(space, data, a, settings.initial_points),
-            None => true,
-        };
-        let far = since.into_iter().enumerate().skip(first);
-        let far = far.filter(|&(a, z)| z.is_finite() && is_far(a)).map(|(_, z)| z);
-        Ok(surprise::recent(model.surprises.iter().copied().chain(far).collect()))
     }
 
     /// The model that searches the whole space instead, if there is one.
@@ -970,13 +922,6 @@ impl Optimizer for AdditiveGpUcb {
                 reason: "its numbers must be finite and its scale positive",
             });
         }
-        if let Some(surprise) = model.surprises.iter().find(|surprise| !surprise.is_finite()) {
-            return Err(Error::InvalidSetting {
-                setting: "model.surprises",
-                value: surprise.to_string(),
-                reason: "they must be finite",
-            });
-        }
         if model.prior.components != self.settings.structure.components(&model.graph) {
             return Err(Error::InvalidStructure {
                 reason: "the model's components are not those of its graph".to_string(),
@@ -1150,152 +1095,20 @@ mod tests {
         assert!(with_noise(1e-3, 0.0).1);
     }
 
-    /// The default method without a guard, but with surprises, after 24 points of one variable's slope that it has learned and `far`
-    /// more, which are as the slope says but for `lower` less; the box is small, so that all of them are far.
-    fn disappointed(far: u64, lower: f64, surprise: f64) -> AdditiveGpUcb {
+    #[test]
+    fn kappa_is_that_of_who_searches() {
         let space = Space::unit_cube(3).unwrap();
-        let settings = AdditiveGpUcbSettings {
-            surprise,
-            guard: None,
-            learning: Learning::Every(1000),
-            local: Some(LocalSearch { half_width: 0.01, ..LocalSearch::default() }),
-            ..AdditiveGpUcbSettings::boscage()
-        };
-        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
-        for trial in 0..24 + far {
-            let stream = Stream::new(3, trial);
-            if trial == 24 {
-                optimizer.learn(&stream).unwrap();
-            }
-            let point = space.sample(&mut stream.generator(Purpose::Problem));
-            let outcome = point.0[0] - if trial < 24 { 0.0 } else { lower };
-            optimizer.tell(point, outcome).unwrap();
+        let guard = Some(Guard { plain: Some(0.7), ..Guard::default() });
+        let settings = AdditiveGpUcbSettings { guard, ..AdditiveGpUcbSettings::boscage() };
+        let mut optimizer = AdditiveGpUcb::new(space, settings).unwrap();
+        let prior = optimizer.initial.clone();
+        assert_eq!(optimizer.kappa(30), 2.0);
+        for (rival, kappa) in [(Rival::Plain(prior.clone()), 0.7), (Rival::Pairs(prior), 2.0)] {
+            optimizer.model.verdict = Some(Verdict { rival: Some(rival), ..Verdict::default() });
+            assert_eq!(optimizer.kappa(30), kappa);
         }
-        optimizer
-    }
-
-    /// The slow way: every outcome since the model was learned, predicted from all before it.
-    #[test]
-    fn surprises_are_outcomes_next_to_what_was_expected_of_them() {
-        let mut optimizer = disappointed(5, 0.3, 1.0);
-        let surprises = optimizer.surprises().unwrap();
-        assert_eq!(surprises.len(), 5);
-        for (a, z) in (24..29).zip(&surprises) {
-            let posterior = optimizer.posterior_of_first(a).unwrap();
-            let normal = posterior.joint(&optimizer.data.point(a)).unwrap();
-            let std = (normal.variance + optimizer.model.prior.noise_std.powi(2)).sqrt();
-            let y = optimizer.model.outputs.apply(optimizer.data.outcomes()[a]);
-            let wanted = (y - normal.mean) / std;
-            assert!((z - wanted).abs() < 1e-6 * (1.0 + wanted.abs()), "{a}: {z} for {wanted}");
-        }
-        // The next model takes them with it, and has none of its own yet; then they are joined by its own; of more than eight the last
-        // are left.
-        optimizer.learn(&Stream::new(3, 29)).unwrap();
-        assert_eq!(optimizer.model.surprises, surprises);
-        assert_eq!(optimizer.surprises().unwrap(), surprises);
-        optimizer.tell(Point(vec![0.01; 3]), -1.0).unwrap();
-        let joined = optimizer.surprises().unwrap();
-        assert_eq!((&joined[..5], joined.len()), (&surprises[..], 6));
-        optimizer.learn(&Stream::new(3, 30)).unwrap();
-        assert_eq!(optimizer.model.surprises, joined);
-        assert_eq!(disappointed(12, 0.3, 1.0).surprises().unwrap().len(), 8);
-        // What is near the best point is not counted, and nothing is where they are not heeded.
-        let mut optimizer = disappointed(5, 0.3, 1.0);
-        let best = (0..29)
-            .max_by(|&a, &b| optimizer.data.outcomes()[a].total_cmp(&optimizer.data.outcomes()[b]));
-        let mut near = optimizer.data.point(best.unwrap());
-        near.0[1] = (near.0[1] + 0.005).min(1.0);
-        optimizer.tell(near, -1.0).unwrap();
-        let again = optimizer.surprises().unwrap();
-        assert_eq!(again.len(), 5);
-        // Solving for one more may round the others in another way.
-        assert!(again.iter().zip(&surprises).all(|(z, before)| (z / before - 1.0).abs() < 1e-9));
-        assert!(disappointed(5, 0.3, 0.0).surprises().unwrap().is_empty());
-    }
-
-    #[test]
-    fn disappointed_asks_keep_closer_to_what_is_known() {
-        // σ of the next ask, which is one of the whole space, in units of what the model sees.
-        let std_of_ask = |lower: f64, surprise: f64| {
-            let mut optimizer = disappointed(6, lower, surprise);
-            let point = optimizer.ask(&[], &Stream::new(3, 30)).unwrap();
-            assert_eq!(optimizer.fallbacks(), 0);
-            optimizer.posterior().unwrap().joint(&point).unwrap().variance.sqrt()
-        };
-        let (heeded, not) = (std_of_ask(0.3, 1.0), std_of_ask(0.3, 0.0));
-        assert!(heeded < not, "{heeded} {not}");
-    }
-
-    #[test]
-    fn kappa_is_that_of_who_searches_corrected_by_surprises() {
-        let kappa = |lower: f64, surprise: f64| disappointed(6, lower, surprise).kappa(31).unwrap();
-        assert_eq!([kappa(0.3, 0.0), kappa(-0.3, 1.0)], [2.0, 2.0]);
-        // Every one of six is below by more than three.
-        assert_eq!([kappa(0.3, 0.5), kappa(0.3, 1.0)], [0.5, -1.0]);
-        // A rival's surprises are those of the rival, and a plain GP has a κ of its own.
-        let mut optimizer = disappointed(6, 0.3, 1.0);
-        optimizer.settings.guard = Some(Guard::default());
-        let prior = AdditivePrior { noise_std: 5.0, ..optimizer.model.prior.clone() };
-        let verdict = |rival: Rival| Some(Verdict { rival: Some(rival), ..Verdict::default() });
-        let mut with = |rival: Rival| {
-            optimizer.model.verdict = verdict(rival);
-            optimizer.rival_posterior = None;
-            (optimizer.kappa(31).unwrap(), optimizer.surprises().unwrap())
-        };
-        let (kappa, surprises) = with(Rival::Pairs(prior.clone()));
-        // Where so much is noise, nothing is a surprise.
-        assert!(surprises.len() == 6 && surprises.iter().all(|z| z.abs() < 1.0), "{surprises:?}");
-        assert!(kappa > 1.0 && kappa < 2.0, "{kappa}");
-        assert_eq!(with(Rival::Plain(prior)).0, Guard::default().plain.unwrap());
-    }
-
-    /// With eight workers there is a model before the initial design is told.
-    #[test]
-    fn the_initial_design_is_no_surprise() {
-        let mut optimizer = disappointed(6, 0.3, 1.0);
-        optimizer.settings.initial_points = 28;
-        assert_eq!(optimizer.surprises().unwrap().len(), 2);
-        optimizer.settings.initial_points = 40;
-        assert!(optimizer.surprises().unwrap().is_empty());
-    }
-
-    #[test]
-    fn surprises_go_on_as_if_a_run_had_not_been_interrupted() {
-        let mut one = disappointed(6, 0.3, 1.0);
-        one.learn(&Stream::new(3, 30)).unwrap();
-        let stored = serde_json::to_string(&one.model).unwrap();
-        let mut other = AdditiveGpUcb::new(one.space.clone(), one.settings.clone()).unwrap();
-        for a in 0..30 {
-            other.tell(one.data.point(a), one.data.outcomes()[a]).unwrap();
-        }
-        other.resume(serde_json::from_str(&stored).unwrap()).unwrap();
-        assert_eq!(other.surprises().unwrap(), one.surprises().unwrap());
-        assert_eq!(other.surprises().unwrap().len(), 6);
-        for trial in 30..36 {
-            let point = one.ask(&[], &Stream::new(3, trial)).unwrap();
-            assert_eq!(other.ask(&[], &Stream::new(3, trial)).unwrap(), point);
-            let outcome = point.0[0] - 0.3;
-            one.tell(point.clone(), outcome).unwrap();
-            other.tell(point, outcome).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_model_with_surprises_that_are_no_numbers_is_refused() {
-        let mut optimizer = disappointed(6, 0.3, 1.0);
-        let model = Model { surprises: vec![f64::NAN], ..optimizer.model.clone() };
-        let refused = optimizer.resume(model).unwrap_err().to_string();
-        assert!(refused.contains("surprises"), "{refused}");
-    }
-
-    #[test]
-    fn surprise_is_refused_where_there_is_no_weight_to_correct_and_where_it_is_no_number() {
-        let additive = AdditiveGpUcbSettings { surprise: 1.0, ..AdditiveGpUcbSettings::paper() };
-        assert!(additive.validate().unwrap_err().to_string().contains("choose joint"));
-        for surprise in [-1.0, f64::NAN, f64::INFINITY] {
-            let settings = AdditiveGpUcbSettings { surprise, ..AdditiveGpUcbSettings::boscage() };
-            assert!(settings.validate().unwrap_err().to_string().contains("surprise"));
-        }
+        optimizer.settings.acquisition = Acquisition::JointSchedule;
+        assert_eq!(optimizer.kappa(30), beta(30).sqrt());
     }
 
     #[test]

@@ -67,7 +67,6 @@
 //! | Alg. 3 TREE-LEARNING, Alg. 4 GIBBS-SAMPLING, Alg. 5 MUTATION | [`tree_learning`] |
 //! | beyond the paper: all pairs at once, a box around the best point | [`all_pairs`], [`local_search`], [`methods::boscage`] |
 //! | beyond the paper: other models where they explain the outcomes better | [`guard`] |
-//! | beyond the paper: less exploration where asks were disappointed, if asked for | [`surprise`] |
 //! | beyond the paper: which pairs interact, and whether another model would do better | [`edge_probabilities`], [`model_comparison`] |
 //! | Alg. 1 TREE-GP-UCB | [`additive_gp_ucb`], with the settings in [`methods::tree_gp_ucb`] |
 //!
@@ -118,7 +117,6 @@ mod simd;
 pub mod space;
 pub mod stream;
 pub mod structure;
-pub mod surprise;
 pub mod tree_learning;
 
 pub use error::{Error, Result};

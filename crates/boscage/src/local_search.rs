@@ -32,8 +32,6 @@ const FEWEST: usize = 20;
 /// Outcomes are of different orders of magnitude where the best quarter spans less than this share of their standard deviation
 /// (outliers drawn in).
 const NARROW: f64 = 0.08;
-/// What coordinates may differ by and still be the same.
-const ROUNDING: f64 = 1e-9;
 /// With fewer outcomes than this there is no best quarter to speak of.
 const QUARTERED: usize = 8;
 
@@ -171,24 +169,6 @@ impl LocalSearch {
             }
         }
         half
-    }
-
-    /// Whether observation a is outside of the box that those before it make. (Categories and truth values never are: the box holds
-    /// all of them.)
-    pub(crate) fn is_far(&self, space: &Space, data: &Dataset, a: usize, initial: usize) -> bool {
-        let before = &data.outcomes()[..a];
-        let Some(best) = first_best(before) else { return true };
-        let half = self.half_width_after(before, initial, data.dimension());
-        let region = region(space, &data.point(best), half);
-        let is_inside = |(d, (x, (low, high))): (usize, (&f64, &(f64, f64)))| {
-            // Points in the box may have been moved to the next level, and rounded on their way to a store and back.
-            let moved = match space.levels(d) {
-                Some(levels) if levels > 1 => 0.5 / (levels - 1) as f64,
-                _ => 0.0,
-            };
-            (low - moved - ROUNDING..=high + moved + ROUNDING).contains(x)
-        };
-        !data.point(a).0.iter().zip(&region).enumerate().all(is_inside)
     }
 
     /// The box and the observations near it.
@@ -478,45 +458,6 @@ mod tests {
             data.outcomes()[same]
         };
         (raw(0) - raw(1)) / (near.data.outcomes()[0] - near.data.outcomes()[1])
-    }
-
-    #[test]
-    fn far_is_what_was_outside_of_the_box_of_its_time() {
-        let space = Space::new(vec![
-            Parameter::real("x", 0.0, 1.0),
-            Parameter::integer("i", 0, 4),
-            Parameter::integer("many", 0, 28),
-            Parameter::categorical("c", ["a", "b", "c"]),
-        ])
-        .unwrap();
-        let mut data = Dataset::empty(4);
-        // By the box of half width 0.1 around the first point, the best until the seventh, and then around that; after four failures
-        // it is half as wide.
-        let told = [
-            ([0.5, 0.5, 0.5, 0.5], 1.0, true),
-            ([0.6 + 1e-12, 0.5, 0.5, 0.5], 0.0, false),
-            ([0.61, 0.5, 0.5, 0.5], 0.0, true),
-            // Of few levels the next is never far, the one after it is; of many, not the one that the edge of the box is moved to
-            // (17 of 28 is next to 0.6); no category is.
-            ([0.5, 0.75, 0.5, 0.5], 0.0, false),
-            ([0.5, 1.0, 0.5, 0.5], 0.0, true),
-            ([0.5, 0.5, 17.0 / 28.0, 0.0], 0.0, false),
-            ([0.9, 0.5, 0.5, 0.5], 2.0, true),
-            ([0.9, 0.5, 18.0 / 28.0, 0.5], 0.0, true),
-            ([0.99, 0.5, 0.5, 0.5], 0.0, false),
-            ([0.81, 0.5, 0.5, 0.5], 0.0, false),
-            ([0.81, 0.5, 0.5, 0.5], 0.0, false),
-            ([0.81, 0.5, 0.5, 0.5], 0.0, true),
-            ([0.86, 0.5, 0.5, 0.5], 0.0, false),
-        ];
-        for (point, outcome, _) in told {
-            data.push(&Point(point.to_vec()), outcome).unwrap();
-        }
-        let local = LocalSearch::default();
-        for (a, (point, _, is_far)) in told.into_iter().enumerate() {
-            // Four failures after the seventh are the patience with four variables.
-            assert_eq!(local.is_far(&space, &data, a, 6), is_far, "{a}: {point:?}");
-        }
     }
 
     #[test]

@@ -41,9 +41,6 @@ pub struct Model {
     /// What was learned of the neighbourhood of the best point, for methods with local asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local: Option<LearnedLocal>,
-    /// The last surprises when this was learned ([`crate::surprise`]), for methods that heed them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub surprises: Vec<f64>,
 }
 
 /// A method of choosing points.

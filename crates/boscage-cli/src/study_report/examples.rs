@@ -157,7 +157,6 @@ pub(crate) fn large() -> StudyView {
             .collect(),
         verdict: None,
         local: None,
-        surprises: Vec::new(),
     });
     view
 }

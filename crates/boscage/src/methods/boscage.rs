@@ -46,8 +46,6 @@ impl AdditiveGpUcbSettings {
             centre: true,
             local: Some(LocalSearch::default()),
             news: 1.0,
-            // A trade, and so left to who knows that no sum describes the function: see docs/methods.md.
-            surprise: 0.0,
             guard: Some(Guard::default()),
             ..Self::default()
         }

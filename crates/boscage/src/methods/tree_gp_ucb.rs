@@ -42,7 +42,6 @@ impl Default for AdditiveGpUcbSettings {
             centre: false,
             local: None,
             news: 0.0,
-            surprise: 0.0,
             guard: None,
         }
     }
@@ -73,7 +72,6 @@ impl AdditiveGpUcbSettings {
             centre: false,
             local: None,
             news: 0.0,
-            surprise: 0.0,
             guard: None,
         }
     }
