@@ -370,7 +370,8 @@ fn bands_are_those_of_averages_over_a_grid() {
         let (_, data) = posterior(&view, None);
         let prior = &model(&view).prior;
         let kernel = |x: &[f64], y: &[f64]| {
-            prior.components.iter().map(|g| prior.kernel.value(g, x, y)).sum::<f64>()
+            prior.constant
+                + prior.components.iter().map(|g| prior.kernel.value(g, x, y)).sum::<f64>()
         };
         let points: Vec<Vec<f64>> = (0..20).map(|a| data.point(a).0).collect();
         let gram: Vec<Vec<f64>> = (0..20)
