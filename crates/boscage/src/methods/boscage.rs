@@ -1,6 +1,6 @@
 //! The default method.
 //!
-//! Not in the paper, but made of its parts and of what measurements say about them (`docs/methods.md`): an additive GP of all
+//! Not in the paper, but made of its parts and of what measurements say about them (`docs/default-method.md`): an additive GP of all
 //! variables and all pairs, whose parameters are really trained and drawn to common values; the joint upper confidence bound, with
 //! more weight on the uncertainty where its maximum would say nothing new; one ask in three a local one, and most where the whole
 //! space tells little; and other models that search where they explain the outcomes better. Each part can be switched off or
