@@ -118,7 +118,8 @@ def test_a_plain_gaussian_process_agrees_with_scikit_learns(data):
     regressor = AdditiveGPRegressor(method).fit(X, y)
     mean, std = regressor.predict(others, return_std=True)
     # The amplitude of a component is the root of the sum of its variables' squares, and is not squared.
-    kernel = ConstantKernel(0.8 * 3**0.5) * RBF(0.4)
+    # The constant of the model is a part of the kernel.
+    kernel = ConstantKernel(0.8 * 3**0.5) * RBF(0.4) + ConstantKernel(10.0)
     expected_mean, expected_std = gaussian_process(kernel, X, y, 0.1, others)
     numpy.testing.assert_allclose(mean, expected_mean, rtol=0, atol=1e-9)
     numpy.testing.assert_allclose(std, expected_std, rtol=0, atol=1e-9)

@@ -124,27 +124,50 @@ fn experiments() {
     assert!(follow("experiments/README.md") >= 2);
 }
 
+/// The names by which the headings of a page are linked to.
+fn headings(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        words.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    })
+}
+
 #[test]
 fn links_lead_somewhere() {
     let mut checked = 0;
     for page in [
         "README.md",
         "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs/default-method.md",
         "docs/repeat-the-paper.md",
         "docs/methods.md",
         "docs/results.md",
         "docs/tune.md",
         "docs/paper-map.md",
         "experiments/README.md",
+        "experiments/ablation/README.md",
+        "experiments/peers/README.md",
+        "experiments/peers/held-out.md",
+        "experiments/peers/rotated.md",
     ] {
         let path = root().join(page);
         let text = std::fs::read_to_string(&path).unwrap();
         for link in text.split("](").skip(1) {
-            let target = link.split([')', '#']).next().unwrap();
-            if target.is_empty() || target.contains("://") {
+            let link = link.split(')').next().unwrap();
+            let (target, heading) = link.split_once('#').unwrap_or((link, ""));
+            if target.contains("://") {
                 continue;
             }
-            assert!(path.parent().unwrap().join(target).exists(), "{page} links to {target}");
+            let target = match target {
+                "" => path.clone(),
+                target => path.parent().unwrap().join(target),
+            };
+            assert!(target.exists(), "{page} links to {link}");
+            if !heading.is_empty() {
+                let text = std::fs::read_to_string(&target).unwrap();
+                assert!(headings(&text).any(|found| found == heading), "{page} links to {link}");
+            }
             checked += 1;
         }
     }

@@ -26,7 +26,7 @@ use serde_json::{Map, Value as Json};
 use crate::condition::Condition;
 use crate::error::{Error, Result};
 use crate::goal::Goal;
-use crate::method::MethodChoice;
+use crate::method::{MethodChoice, stored_method};
 use crate::parameters::{Kind, StudyParameter, StudySpace, Values, table_or_list};
 use crate::program::Program;
 use crate::store::Location;
@@ -183,6 +183,7 @@ pub struct Definition {
     /// The method, as it was chosen.
     pub choice: MethodChoice,
     /// The method, with all settings.
+    #[serde(deserialize_with = "stored_method")]
     pub method: Method,
     /// Where all randomness comes from.
     pub seed: u64,

@@ -13,7 +13,8 @@
 
 use boscage::Method;
 use regex_lite::Regex;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
@@ -61,6 +62,26 @@ fn with_absent(value: &Value) -> Value {
         }
         other => other.clone(),
     }
+}
+
+/// Reads a method with all its settings, also as it was stored before settings came and went, so that a study goes on as it began:
+/// all pairs had a constant of variance 1 that was no setting, a plain GP had none, and `surprise` was there and 0 unless it was set.
+pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Method, D::Error> {
+    let mut method = Value::deserialize(deserializer)?;
+    let settings = method.get_mut("settings").and_then(Value::as_object_mut);
+    if let Some(settings) = settings.filter(|settings| settings.contains_key("structure")) {
+        if settings.get("surprise").and_then(Value::as_f64) == Some(0.0) {
+            settings.remove("surprise");
+        }
+        let of_pairs = if settings["structure"] == "pairs" { 1.0 } else { 0.0 };
+        settings.entry("constant").or_insert(of_pairs.into());
+        if let Some(Value::Object(guard)) = settings.get_mut("guard") {
+            guard.entry("constant").or_insert(0.0.into());
+        }
+    }
+    serde_json::from_value(method).map_err(D::Error::custom)
 }
 
 /// Changes `whole` key by key. A table with a single key that `whole` does not have is a choice between alternatives
@@ -221,6 +242,7 @@ fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 #[cfg(test)]
 mod tests {
     use boscage::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, Learning};
+    use boscage::guard::Guard;
     use boscage::kernel_learning::Budget;
     use boscage::optimizer::NamedMethod;
     use boscage::structure::Structure;
@@ -252,6 +274,42 @@ mod tests {
         }
         let unknown = refused("tre", json!({"samples": 1}));
         assert!(unknown.contains("tre") && unknown.contains("tree-paper"), "{unknown}");
+    }
+
+    #[test]
+    fn a_method_that_was_stored_before_is_what_it_was() {
+        let stored = |name: &str, surprise: f64| {
+            let mut json = serde_json::to_value(Method::named(name).unwrap()).unwrap();
+            let settings = json["settings"].as_object_mut().unwrap();
+            settings.remove("constant");
+            settings.insert("surprise".to_string(), json!(surprise));
+            if let Some(guard) = settings["guard"].as_object_mut() {
+                guard.remove("constant");
+            }
+            json
+        };
+        for (name, constant) in [("boscage", 1.0), ("gp-ucb", 0.0), ("tree", 0.0)] {
+            let method = stored_method(stored(name, 0.0)).unwrap();
+            let (Method::Boscage(found) | Method::GpUcb(found) | Method::Tree(found)) = &method
+            else {
+                panic!("{method:?}")
+            };
+            let (Method::Boscage(named) | Method::GpUcb(named) | Method::Tree(named)) =
+                Method::named(name).unwrap()
+            else {
+                panic!("{name}")
+            };
+            let guard = named.guard.map(|guard| Guard { constant: 0.0, ..guard });
+            assert_eq!(**found, AdditiveGpUcbSettings { constant, guard, ..*named });
+        }
+        // What was asked for and is gone is not passed over.
+        let refused = stored_method(stored("boscage", 1.0)).unwrap_err().to_string();
+        assert!(refused.contains("surprise"), "{refused}");
+        // What is stored now is read as it is.
+        for NamedMethod { name, .. } in Method::NAMES {
+            let method = Method::named(name).unwrap();
+            assert_eq!(stored_method(serde_json::to_value(&method).unwrap()).unwrap(), method);
+        }
     }
 
     #[test]

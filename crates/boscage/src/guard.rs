@@ -241,6 +241,17 @@ mod tests {
     }
 
     #[test]
+    fn the_plain_gp_has_the_constant_that_is_set() {
+        for constant in [Guard::default().constant, 3.0, 0.0] {
+            let guard = Guard { constant, ..Guard::default() };
+            let rival = learned(100, guard, together).verdict.unwrap().rival;
+            let Some(Rival::Plain(plain)) = rival else { panic!("no plain GP") };
+            assert_eq!(plain.constant, constant);
+        }
+        assert_eq!(Guard::default().constant, 10.0);
+    }
+
+    #[test]
     fn a_rival_is_better_by_the_margin_in_log_posterior_density() {
         let model = learned(60, Guard::default(), together);
         let Some(Rival::Plain(plain)) = model.verdict.clone().unwrap().rival else {

@@ -61,7 +61,7 @@ pub fn model_comparison(space: &Space, data: &Dataset, edges: &[Edge]) -> Result
     };
     let pairs = AdditiveGpUcb::new(space.clone(), AdditiveGpUcbSettings::boscage())?;
     let (start, config) = pairs.untrained();
-    let mut alone = AdditivePrior { all_pairs: None, constant: 0.0, ..start.clone() };
+    let mut alone = AdditivePrior { all_pairs: None, ..start.clone() };
     let predicted_alone = predicted(&alone, config)?;
     let mut forest = Forest::empty(space.dimension());
     for &edge in edges {

@@ -1,7 +1,7 @@
 //! The plain GP inside LineBO and REMBO: one component of all variables.
 //!
-//! Sources and cost: see [`crate::methods::gp_ucb`], whose modern variant this is by default; LineBO uses it. REMBO, whose few
-//! variables need no prior, learns by maximum likelihood.
+//! Sources and cost: see [`crate::methods::gp_ucb`], whose modern variant this is by default, but for the constant, which the sources
+//! of LineBO and REMBO do not have; LineBO uses it. REMBO, whose few variables need no prior, learns by maximum likelihood.
 
 use serde::{Deserialize, Serialize};
 
@@ -89,5 +89,18 @@ impl PlainGp {
             outputs: self.outputs,
             ..AdditiveGpUcbSettings::gp_ucb()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_default_it_is_gp_ucb_without_its_constant() {
+        let gp_ucb = AdditiveGpUcbSettings::gp_ucb();
+        let AdditiveGpUcbSettings { initial_points, design, repeats, .. } = gp_ucb;
+        let settings = PlainGp::default().settings(initial_points, design, repeats);
+        assert_eq!(settings, AdditiveGpUcbSettings { constant: 0.0, ..gp_ucb });
     }
 }
