@@ -747,7 +747,7 @@ mod tests {
         How far to trust this
           Each of 55 outcomes predicted from the others: 99 % of the variance; the model describes the outcomes well.
           Typical error of such a prediction: 0.15; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0575.
-          Other models would predict: single parameters 29 %, these and 1 likely pair 99 %, one function of all parameters 97 %.
+          Other models would predict: single parameters 30 %, these and 1 likely pair 99 %, one function of all parameters 97 %.
           A model with the likely pairs makes the outcomes clearly more likely, so that it searches the whole space.
 
         What failed
