@@ -194,7 +194,7 @@ impl AdditiveGpUcbSettings {
                 Err(Error::InvalidSetting {
                     setting: "constant",
                     value: self.constant.to_string(),
-                    reason: "only models of all pairs and of one component have one; leave it at 0",
+                    reason: "only models of all pairs and of one component have one; set it to 0",
                 })
             }
             _ if !(self.news >= 0.0 && self.news.is_finite()) => Err(Error::InvalidSetting {
@@ -1124,7 +1124,7 @@ mod tests {
     #[test]
     fn a_constant_is_refused_where_structures_are_scored_without_and_where_it_is_no_number() {
         let tree = AdditiveGpUcbSettings { constant: 1.0, ..AdditiveGpUcbSettings::default() };
-        assert!(tree.validate().unwrap_err().to_string().contains("leave it at 0"));
+        assert!(tree.validate().unwrap_err().to_string().contains("set it to 0"));
         for constant in [-1.0, f64::NAN, f64::INFINITY] {
             let settings = AdditiveGpUcbSettings { constant, ..AdditiveGpUcbSettings::gp_ucb() };
             assert!(settings.validate().unwrap_err().to_string().contains("constant"));
