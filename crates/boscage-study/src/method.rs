@@ -65,7 +65,8 @@ fn with_absent(value: &Value) -> Value {
 }
 
 /// Reads a method with all its settings, also as it was stored before settings came and went, so that a study goes on as it began:
-/// all pairs had a constant of variance 1 that was no setting, a plain GP had none, and `surprise` was there and 0 unless it was set.
+/// all pairs had a constant of variance 1 that was no setting, a plain GP had none, local asks stayed near the best point whatever
+/// there was to gain, and `surprise` was there and 0 unless it was set.
 pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Method, D::Error> {
@@ -79,6 +80,9 @@ pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
         settings.entry("constant").or_insert(of_pairs.into());
         if let Some(Value::Object(guard)) = settings.get_mut("guard") {
             guard.entry("constant").or_insert(0.0.into());
+        }
+        if let Some(Value::Object(local)) = settings.get_mut("local") {
+            local.entry("gain").or_insert(0.0.into());
         }
     }
     serde_json::from_value(method).map_err(D::Error::custom)
@@ -244,6 +248,7 @@ mod tests {
     use boscage::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, Learning};
     use boscage::guard::Guard;
     use boscage::kernel_learning::Budget;
+    use boscage::local_search::LocalSearch;
     use boscage::optimizer::NamedMethod;
     use boscage::structure::Structure;
     use serde_json::json;
@@ -286,6 +291,9 @@ mod tests {
             if let Some(guard) = settings["guard"].as_object_mut() {
                 guard.remove("constant");
             }
+            if let Some(local) = settings["local"].as_object_mut() {
+                local.remove("gain");
+            }
             json
         };
         for (name, constant) in [("boscage", 1.0), ("gp-ucb", 0.0), ("tree", 0.0)] {
@@ -300,7 +308,8 @@ mod tests {
                 panic!("{name}")
             };
             let guard = named.guard.map(|guard| Guard { constant: 0.0, ..guard });
-            assert_eq!(**found, AdditiveGpUcbSettings { constant, guard, ..*named });
+            let local = named.local.map(|local| LocalSearch { gain: 0.0, ..local });
+            assert_eq!(**found, AdditiveGpUcbSettings { constant, guard, local, ..*named });
         }
         // What was asked for and is gone is not passed over.
         let refused = stored_method(stored("boscage", 1.0)).unwrap_err().to_string();

@@ -548,13 +548,20 @@ impl AdditivePosterior {
     /// The observed points with the highest posterior mean, best first: less easily fooled by noise than the highest
     /// outcomes.
     pub fn best_observed(&self, count: usize) -> Vec<Point> {
-        // Kα = y − η²α is the mean at the observed points.
-        let noise = self.prior.noise_std * self.prior.noise_std;
-        let mean = |a: usize| self.y[a] - noise * self.alpha[a];
         let mut order: Vec<usize> = (0..self.len()).collect();
-        order.sort_by(|&a, &b| mean(b).total_cmp(&mean(a)));
+        order.sort_by(|&a, &b| self.observed_mean(b).total_cmp(&self.observed_mean(a)));
         let point = |a: usize| Point(self.x.iter().map(|column| column[a]).collect());
         order.into_iter().take(count).map(point).collect()
+    }
+
+    /// The highest posterior mean of an observed point; −∞ if there is none.
+    pub fn highest_mean(&self) -> f64 {
+        (0..self.len()).map(|a| self.observed_mean(a)).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The posterior mean at an observed point: Kα = y − η²α.
+    fn observed_mean(&self, a: usize) -> f64 {
+        self.y[a] - self.prior.noise_std * self.prior.noise_std * self.alpha[a]
     }
 
     /// ρ, the log marginal likelihood of the outcomes.

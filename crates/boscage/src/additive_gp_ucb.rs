@@ -25,7 +25,9 @@ use crate::guard::{Guard, Rival, Verdict};
 use crate::joint_ucb::{Effort, everywhere, maximize_for_news, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
-use crate::local_search::{LearnedLocal, LocalModel, LocalSearch, is_blind};
+use crate::local_search::{
+    CENTRES, LearnedLocal, LocalModel, LocalSearch, Neighbourhood, is_blind,
+};
 use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
 use crate::optimizer::{Model, Optimizer};
 use crate::outputs::{OutputMap, OutputRule};
@@ -128,7 +130,7 @@ pub struct AdditiveGpUcbSettings {
     pub centre: bool,
     /// Asks that stay near the best point; none searches the whole space always.
     pub local: Option<LocalSearch>,
-    /// The least σ of what is climbed to in the whole space, in multiples of η, though never more than 0.1 in units of what the model
+    /// The least σ of what is climbed to in the whole space, in multiples of η, though never more than 0.3 in units of what the model
     /// sees. Where the climb from the best start ends at less, an outcome would say next to nothing, and κ (or 1, if it is less) is
     /// doubled, up to four times. 0 leaves κ as it is.
     pub news: f64,
@@ -138,7 +140,7 @@ pub struct AdditiveGpUcbSettings {
 
 /// What is news however large η is, in units of what the model sees: a model that takes nearly everything for noise cannot tell what
 /// is known.
-const ALWAYS_NEWS: f64 = 0.1;
+const ALWAYS_NEWS: f64 = 0.3;
 
 impl AdditiveGpUcbSettings {
     /// Refuses settings that make no sense, naming the setting.
@@ -625,13 +627,45 @@ impl AdditiveGpUcb {
         self.data.with_outcomes(n, y)
     }
 
-    /// A posterior to search near the best point, and where to search.
+    /// A point near the best one, or near the next where nothing is left to gain there; none if nothing is left near any of these.
+    fn search_near(
+        &mut self,
+        local: &LocalSearch,
+        pending: &[Point],
+        stream: &Stream,
+    ) -> Result<Option<Point>> {
+        let initial = self.settings.initial_points;
+        let mut centres = Vec::with_capacity(CENTRES);
+        while centres.len() < CENTRES
+            && let Some(centre) = local.centre(&self.space, &self.data, initial, &centres)
+        {
+            let near = local.neighbourhood_of(&self.space, &self.data, centre)?;
+            let posterior = self.local_posterior(local, pending, &near)?;
+            self.observe(Phase::Acquisition);
+            let mut rng = stream.generator(Purpose::Zoom);
+            let effort = match centres.is_empty() {
+                true => Effort::with_pending(pending.len()),
+                false => Effort::Half,
+            };
+            let kappa = local.kappa;
+            let maximum =
+                maximize_joint_ucb(&posterior, &self.space, &near.region, kappa, effort, &mut rng)?;
+            self.evaluations += maximum.evaluations;
+            if local.is_worth_it(maximum.value, &posterior) {
+                return self.answer(maximum, &posterior, kappa, pending, stream).map(Some);
+            }
+            centres.push(centre);
+        }
+        Ok(None)
+    }
+
+    /// A posterior to search this neighbourhood.
     fn local_posterior(
         &mut self,
         local: &LocalSearch,
         pending: &[Point],
-    ) -> Result<(AdditivePosterior, Vec<(f64, f64)>)> {
-        let near = local.neighbourhood(&self.space, &self.data, self.settings.initial_points)?;
+        near: &Neighbourhood,
+    ) -> Result<AdditivePosterior> {
         let is_turn = local.is_turn_of_whole(self.data.len() + pending.len());
         let own = match local.model {
             LocalModel::Whole => None,
@@ -644,8 +678,7 @@ impl AdditiveGpUcb {
             Some(prior) => &prior.condition(&near.data)?,
             None => self.searching_posterior()?,
         };
-        let posterior = posterior.with_failed(&failed)?.with_pending(pending)?;
-        Ok((posterior, near.region))
+        posterior.with_failed(&failed)?.with_pending(pending)
     }
 
     /// Alg. 1, lines 3 to 6.
@@ -657,21 +690,9 @@ impl AdditiveGpUcb {
         let is_plain = matches!(self.rival(), Some(Rival::Plain(_)));
         if let Some(local) = self.settings.local
             && local.is_due(known, is_blind(self.data.outcomes()), is_plain)
+            && let Some(point) = self.search_near(&local, pending, stream)?
         {
-            let (posterior, region) = self.local_posterior(&local, pending)?;
-            self.observe(Phase::Acquisition);
-            let mut rng = stream.generator(Purpose::Zoom);
-            let effort = Effort::with_pending(pending.len());
-            let maximum = maximize_joint_ucb(
-                &posterior,
-                &self.space,
-                &region,
-                local.kappa,
-                effort,
-                &mut rng,
-            )?;
-            self.evaluations += maximum.evaluations;
-            return self.answer(maximum, &posterior, local.kappa, pending, stream);
+            return Ok(point);
         }
         self.observe(Phase::Conditioning);
         let kappa = self.kappa(known + 1);
@@ -1072,6 +1093,49 @@ mod tests {
         assert!(anywhere.0 >= 1.0, "{anywhere:?}");
     }
 
+    /// Two hills; the second is lower. Many outcomes on top of one or both, and where the next local ask is.
+    #[test]
+    fn a_box_with_nothing_left_gives_way_to_the_next_and_that_to_the_whole_space() {
+        let space = Space::unit_cube(2).unwrap();
+        let tops = [[0.2, 0.3], [0.75, 0.7]];
+        let hill = |point: &Point, top: [f64; 2]| {
+            let apart: f64 = point.0.iter().zip(top).map(|(x, top)| (x - top).powi(2)).sum();
+            (-apart / 0.03).exp()
+        };
+        let asked_with = |gain: f64, many: [bool; 2]| {
+            let local = LocalSearch { every: 1, gain, ..LocalSearch::default() };
+            let settings = AdditiveGpUcbSettings {
+                local: Some(local),
+                initial_points: 200,
+                guard: None,
+                ..AdditiveGpUcbSettings::boscage()
+            };
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            let mut tell = |trial: u64, around: Option<[f64; 2]>| {
+                let mut rng = Stream::new(9, trial).generator(Purpose::Problem);
+                let mut point = space.sample(&mut rng);
+                if let Some(top) = around {
+                    let near = |(x, top): (&f64, f64)| top + 0.04 * (x - 0.5);
+                    point = Point(point.0.iter().zip(top).map(near).collect());
+                }
+                let noise = 0.1 * (space.sample(&mut rng).0[0] - 0.5);
+                let outcome = noise + hill(&point, tops[0]) + 0.7 * hill(&point, tops[1]);
+                optimizer.tell(point, outcome).unwrap();
+            };
+            (0..110).for_each(|trial| tell(trial, None));
+            for (top, _) in tops.into_iter().zip(many).filter(|(_, many)| *many) {
+                (110..200).for_each(|trial| tell(trial, Some(top)));
+            }
+            let point = optimizer.model_based(&[], &Stream::new(9, 300)).unwrap();
+            let is_on = |top: [f64; 2]| hill(&point, top) > hill(&Point(vec![0.1; 2]), [0.0; 2]);
+            tops.map(is_on)
+        };
+        // Whatever there is to gain, the best point is left alone if that is set; else for the other hill, or for neither.
+        assert_eq!(asked_with(0.0, [true, true]), [true, false]);
+        assert_eq!(asked_with(0.5, [true, false]), [false, true]);
+        assert_eq!(asked_with(0.5, [true, true]), [false, false]);
+    }
+
     #[test]
     fn a_model_that_takes_everything_for_noise_does_not_say_what_is_known() {
         let mut optimizer = told(40, KernelStart::InitialEarly, |x| x.iter().sum());
@@ -1182,7 +1246,8 @@ mod tests {
         let mut optimizer = told(83, KernelStart::InitialEarly, waves);
         optimizer.learn(&Stream::new(3, 83)).unwrap();
         let prior = |optimizer: &mut AdditiveGpUcb, pending: &[Point]| {
-            optimizer.local_posterior(&local, pending).unwrap().0.prior().clone()
+            let near = local.neighbourhood(&optimizer.space, &optimizer.data, 10).unwrap();
+            optimizer.local_posterior(&local, pending, &near).unwrap().prior().clone()
         };
         assert!(local.is_turn_of_whole(83) && optimizer.rival().is_none());
         assert_eq!(prior(&mut optimizer, &[]), optimizer.model.prior);
@@ -1232,7 +1297,9 @@ mod tests {
             assert_eq!(is_forest(optimizer.rival().unwrap()), forest);
             optimizer.model.local.as_mut().unwrap().whole_is_better = true;
             assert!(local.is_turn_of_whole(101));
-            let (posterior, region) = optimizer.local_posterior(&local, &[]).unwrap();
+            let near = local.neighbourhood(&optimizer.space, &optimizer.data, 10).unwrap();
+            let posterior = optimizer.local_posterior(&local, &[], &near).unwrap();
+            let region = near.region;
             assert_eq!(posterior.prior(), optimizer.rival().unwrap().prior());
             let point = optimizer.ask(&[], &Stream::new(8, 101)).unwrap();
             for (x, (low, high)) in point.0.iter().zip(region) {

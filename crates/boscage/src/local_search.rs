@@ -10,10 +10,15 @@
 //! observation is forgotten, that the search of the whole space goes on in between, and that the box is a function of the outcomes
 //! alone, so that it needs no state and survives a restart.
 //!
+//! Where nothing is left to gain in the box, which the bound tells, an ask there would tell what is known already. The best
+//! observation outside of it then has a box of its own, and after that the next; where these have nothing left either, the ask is
+//! one of the whole space. So a run that has come to the bottom of one well goes on with others.
+//!
 //! Notation: h is the half width of the box, as a share of each range.
 //!
-//! Cost: conditioning and searching as for the whole space, with fewer observations at the turns of the own model; kernel learning
-//! whenever the model of the whole space is learned, unless the box holds all of it, and n³ for its left-out outcomes.
+//! Cost: conditioning and searching as for the whole space, with fewer observations at the turns of the own model, and that for each
+//! box that has nothing left; kernel learning whenever the model of the whole space is learned, unless the box holds all of it, and
+//! n³ for its left-out outcomes.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +39,8 @@ const FEWEST: usize = 20;
 const NARROW: f64 = 0.08;
 /// With fewer outcomes than this there is no best quarter to speak of.
 const QUARTERED: usize = 8;
+/// How many boxes an ask looks into before it is one of the whole space.
+pub(crate) const CENTRES: usize = 3;
 
 /// Settings of local search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -58,6 +65,9 @@ pub struct LocalSearch {
     pub points: f64,
     /// Which model is searched in the box.
     pub model: LocalModel,
+    /// The least that the bound must exceed the highest mean of an observation, in multiples of η: with less there is nothing left
+    /// to gain in the box, and the next best point or the whole space is searched. 0 to stay in the box always.
+    pub gain: f64,
 }
 
 /// Which model is searched in the box.
@@ -87,6 +97,7 @@ impl Default for LocalSearch {
             patience: 0.5,
             points: 2.0,
             model: LocalModel::Turns,
+            gain: 0.5,
         }
     }
 }
@@ -107,8 +118,10 @@ impl LocalSearch {
                 return refuse(setting, 0.0, "it must be at least 1");
             }
         }
-        if !(self.kappa >= 0.0 && self.kappa.is_finite()) {
-            return refuse("local.kappa", self.kappa, "it must be finite and not negative");
+        for (setting, value) in [("local.kappa", self.kappa), ("local.gain", self.gain)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return refuse(setting, value, "it must be finite and not negative");
+            }
         }
         if !(self.half_width >= SMALLEST && self.half_width <= 0.5) {
             return refuse("local.half_width", self.half_width, "it must be from 0.004 to 0.5");
@@ -171,24 +184,71 @@ impl LocalSearch {
         half
     }
 
-    /// The box and the observations near it.
+    /// The best observation that lies in none of the boxes of these, as large as they were to begin with, and the box around it.
+    pub(crate) fn centre(
+        &self,
+        space: &Space,
+        data: &Dataset,
+        initial: usize,
+        others: &[Centre],
+    ) -> Option<Centre> {
+        let is_beside = |a: usize, b: usize| {
+            (0..data.dimension()).all(|d| {
+                let (x, y) = (data.coordinates(d)[a], data.coordinates(d)[b]);
+                if space.is_categorical(d) { x == y } else { (x - y).abs() <= self.half_width }
+            })
+        };
+        let is_elsewhere = |&a: &usize| !others.iter().any(|other| is_beside(a, other.observation));
+        let outcomes = data.outcomes();
+        let observation = first_best((0..data.len()).filter(is_elsewhere), outcomes)?;
+        if others.is_empty() {
+            let half_width = self.half_width_after(outcomes, initial, data.dimension());
+            return Some(Centre { observation, half_width });
+        }
+        // How it went there, only what was asked there tells; and it is no more than a box, however well it went.
+        let beside: Vec<usize> = (0..data.len()).filter(|&a| is_beside(a, observation)).collect();
+        let of_design = beside.iter().filter(|&&a| a < initial).count();
+        let beside: Vec<f64> = beside.into_iter().map(|a| outcomes[a]).collect();
+        let half_width = self.half_width_after(&beside, of_design, data.dimension());
+        Some(Centre { observation, half_width: half_width.min(self.half_width) })
+    }
+
+    /// Whether there is anything left to gain where the bound has this maximum.
+    pub(crate) fn is_worth_it(&self, maximum: f64, posterior: &AdditivePosterior) -> bool {
+        let least = self.gain * posterior.prior().noise_std;
+        // What is no number is left to who answers the ask.
+        let is_too_little = maximum - posterior.highest_mean() < least;
+        self.gain == 0.0 || !is_too_little
+    }
+
+    /// The box around the best point and the observations near it.
     pub(crate) fn neighbourhood(
         &self,
         space: &Space,
         data: &Dataset,
         initial: usize,
     ) -> Result<Neighbourhood> {
-        let (n, dimension) = (data.len(), data.dimension());
-        let y = data.outcomes();
-        let Some(best) = first_best(y) else {
-            return Err(Error::InvalidSetting {
+        match self.centre(space, data, initial, &[]) {
+            Some(centre) => self.neighbourhood_of(space, data, centre),
+            None => Err(Error::InvalidSetting {
                 setting: "local",
                 value: "no observation".to_string(),
                 reason: "a local search needs a point to search around",
-            });
-        };
-        let centre = data.point(best);
-        let half = self.half_width_after(y, initial, dimension);
+            }),
+        }
+    }
+
+    /// The box around this centre and the observations near it.
+    pub(crate) fn neighbourhood_of(
+        &self,
+        space: &Space,
+        data: &Dataset,
+        centre: Centre,
+    ) -> Result<Neighbourhood> {
+        let (n, dimension) = (data.len(), data.dimension());
+        let y = data.outcomes();
+        let Centre { observation, half_width: half } = centre;
+        let centre = data.point(observation);
         let distance = |a: usize| -> f64 {
             let apart = |d: usize| match (space.is_categorical(d), data.coordinates(d)[a]) {
                 (true, x) => f64::from(u8::from(x != centre.0[d])),
@@ -224,10 +284,17 @@ impl LocalSearch {
     }
 }
 
-/// The first of the best outcomes.
-fn first_best(outcomes: &[f64]) -> Option<usize> {
+/// What a box is around: an observation, and h.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Centre {
+    pub(crate) observation: usize,
+    pub(crate) half_width: f64,
+}
+
+/// The first of these observations with the best outcome.
+fn first_best(observations: impl Iterator<Item = usize>, outcomes: &[f64]) -> Option<usize> {
     let order = |&a: &usize, &b: &usize| outcomes[a].total_cmp(&outcomes[b]).then(b.cmp(&a));
-    (0..outcomes.len()).max_by(order)
+    observations.max_by(order)
 }
 
 /// The least and the largest coordinate of each variable in a box of this half width around a point.
@@ -411,6 +478,80 @@ mod tests {
         assert_eq!(scaled.outcomes(), near.data.outcomes());
     }
 
+    #[test]
+    fn the_next_box_is_around_the_best_point_outside_of_the_others() {
+        let space = Space::new(vec![
+            Parameter::real("x", 0.0, 1.0),
+            Parameter::categorical("kind", ["a", "b", "c"]),
+        ])
+        .unwrap();
+        let mut data = Dataset::empty(2);
+        let mut tell = |x: f64, level: u64, outcome: f64| {
+            data.push(&Point(vec![x, space.coordinate(1, level)]), outcome).unwrap();
+        };
+        tell(0.5, 0, 9.0);
+        tell(0.59, 0, 8.0);
+        tell(0.59, 1, 7.0);
+        tell(0.61, 0, 6.0);
+        tell(0.45, 0, 5.0);
+        let local = LocalSearch { half_width: 0.1, ..LocalSearch::default() };
+        let mut centres = Vec::new();
+        while let Some(centre) = local.centre(&space, &data, 5, &centres) {
+            centres.push(centre);
+        }
+        // Next to the first: 1, and 4. In another category: 2. Farther away: 3.
+        let places: Vec<usize> = centres.iter().map(|centre| centre.observation).collect();
+        assert_eq!(places, [0, 2, 3]);
+        assert_eq!(local.centre(&space, &Dataset::empty(2), 5, &[]), None);
+    }
+
+    #[test]
+    fn the_size_of_another_box_tells_how_it_went_there() {
+        let space = Space::unit_cube(1).unwrap();
+        let local = LocalSearch { half_width: 0.1, ..LocalSearch::default() };
+        let half_widths = |outcomes: &[f64]| {
+            let mut data = Dataset::empty(1);
+            data.push(&Point(vec![0.1]), 9.0).unwrap();
+            data.push(&Point(vec![0.8]), 1.0).unwrap();
+            for &outcome in outcomes {
+                data.push(&Point(vec![0.81]), outcome).unwrap();
+            }
+            let best = local.centre(&space, &data, 2, &[]).unwrap();
+            let next = local.centre(&space, &data, 2, &[best]).unwrap();
+            assert_eq!(best.observation, 0);
+            (best.half_width, next.half_width)
+        };
+        // Four failures over all are none there while outcomes rise, and however often they do, the box does not grow.
+        assert_eq!(half_widths(&[]), (0.1, 0.1));
+        assert_eq!(half_widths(&[2.0, 3.0, 4.0, 5.0]), (0.05, 0.1));
+        assert_eq!(half_widths(&[2.0, 0.0, 0.0, 0.0, 0.0]), (0.05, 0.05));
+    }
+
+    #[test]
+    fn there_is_something_to_gain_where_the_bound_is_above_all_means() {
+        let space = Space::unit_cube(2).unwrap();
+        let data = data(&space, 25, |_, point| (6.0 * point.0[0]).sin() + point.0[1]);
+        let prior = AdditivePrior {
+            components: vec![Component::new(vec![0, 1]).unwrap()],
+            kernel: Kernel::uniform(KernelFamily::Rbf, 2, 0.3, 1.0),
+            noise_std: 0.2,
+            all_pairs: None,
+            constant: 0.0,
+        };
+        let posterior = prior.condition(&data).unwrap();
+        let mean = |a: usize| posterior.joint(&data.point(a)).unwrap().mean;
+        let highest = (0..25).map(mean).fold(f64::NEG_INFINITY, f64::max);
+        let local = LocalSearch { gain: 0.5, ..LocalSearch::default() };
+        for (above, is_worth_it) in [(0.101, true), (0.099, false), (-1.0, false)] {
+            assert_eq!(local.is_worth_it(highest + above, &posterior), is_worth_it, "{above}");
+            // Who never leaves the box does not ask.
+            let stays = LocalSearch { gain: 0.0, ..local };
+            assert!(stays.is_worth_it(highest + above, &posterior));
+        }
+        // An overflow is no reason to look elsewhere.
+        assert!(local.is_worth_it(f64::NAN, &posterior));
+    }
+
     /// The slow way: every outcome near the box is left out, and predicted by what is left.
     #[test]
     fn the_gain_of_an_own_model_is_that_of_left_out_outcomes() {
@@ -548,6 +689,8 @@ mod tests {
         assert_eq!(refused(|local| local.plain = Some(0)), "local.plain");
         assert_eq!(refused(|local| local.kappa = -1.0), "local.kappa");
         assert_eq!(refused(|local| local.kappa = f64::NAN), "local.kappa");
+        assert_eq!(refused(|local| local.gain = -0.1), "local.gain");
+        assert_eq!(refused(|local| local.gain = f64::INFINITY), "local.gain");
         assert_eq!(refused(|local| local.half_width = 0.6), "local.half_width");
         assert_eq!(refused(|local| local.half_width = 0.0), "local.half_width");
         assert_eq!(refused(|local| local.patience = 0.0), "local.patience");
