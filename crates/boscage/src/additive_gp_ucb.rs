@@ -26,7 +26,7 @@ use crate::joint_ucb::{Effort, everywhere, maximize_for_news, maximize_joint_ucb
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
 use crate::local_search::{
-    CENTRES, LearnedLocal, LocalModel, LocalSearch, Neighbourhood, is_blind,
+    CENTRES, Centre, LearnedLocal, LocalModel, LocalSearch, Neighbourhood, is_blind,
 };
 use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
 use crate::optimizer::{Model, Optimizer};
@@ -128,7 +128,7 @@ pub struct AdditiveGpUcbSettings {
     pub repeats: RepeatRule,
     /// Whether the centre of the space is asked for first: whoever chose the ranges had a reason for where they are.
     pub centre: bool,
-    /// Asks that stay near the best point; none searches the whole space always.
+    /// Asks that stay near the best points, as long as there is something to gain; none searches the whole space always.
     pub local: Option<LocalSearch>,
     /// The least σ of what is climbed to in the whole space, in multiples of η, though never more than 0.3 in units of what the model
     /// sees. Where the climb from the best start ends at less, an outcome would say next to nothing, and κ (or 1, if it is less) is
@@ -639,27 +639,46 @@ impl AdditiveGpUcb {
         while centres.len() < CENTRES
             && let Some(centre) = local.centre(&self.space, &self.data, initial, &centres)
         {
-            let near = local.neighbourhood_of(&self.space, &self.data, centre)?;
-            let posterior = self.local_posterior(local, pending, &near)?;
-            self.observe(Phase::Acquisition);
-            let mut rng = stream.generator(Purpose::Zoom);
             let effort = match centres.is_empty() {
                 true => Effort::with_pending(pending.len()),
                 false => Effort::Half,
             };
-            let kappa = local.kappa;
-            let maximum =
-                maximize_joint_ucb(&posterior, &self.space, &near.region, kappa, effort, &mut rng)?;
-            self.evaluations += maximum.evaluations;
-            if local.is_worth_it(maximum.value, &posterior) {
-                return self.answer(maximum, &posterior, kappa, pending, stream).map(Some);
+            match self.search_box(local, centre, effort, pending, stream) {
+                Ok(None) => centres.push(centre),
+                // Where another box cannot be searched, the whole space can.
+                Err(_) if !centres.is_empty() => return Ok(None),
+                found => return found,
             }
-            centres.push(centre);
         }
         Ok(None)
     }
 
-    /// A posterior to search this neighbourhood.
+    /// A point of the box around this centre; none if nothing is left to gain there.
+    fn search_box(
+        &mut self,
+        local: &LocalSearch,
+        centre: Centre,
+        effort: Effort,
+        pending: &[Point],
+        stream: &Stream,
+    ) -> Result<Option<Point>> {
+        let near = local.neighbourhood_of(&self.space, &self.data, centre)?;
+        let posterior = self.local_posterior(local, pending, &near)?;
+        // Of what was observed: what is pending has no outcome that would have to be exceeded.
+        let highest = posterior.highest_mean();
+        let posterior = posterior.with_failed(&self.failed)?.with_pending(pending)?;
+        self.observe(Phase::Acquisition);
+        let mut rng = stream.generator(Purpose::Zoom);
+        let (region, kappa) = (&near.region, local.kappa);
+        let maximum = maximize_joint_ucb(&posterior, &self.space, region, kappa, effort, &mut rng)?;
+        self.evaluations += maximum.evaluations;
+        if !local.is_worth_it(maximum.value - highest, posterior.prior().noise_std) {
+            return Ok(None);
+        }
+        self.answer(maximum, &posterior, kappa, pending, stream).map(Some)
+    }
+
+    /// A posterior to search this neighbourhood, given what was observed.
     fn local_posterior(
         &mut self,
         local: &LocalSearch,
@@ -672,13 +691,11 @@ impl AdditiveGpUcb {
             _ => self.model.local.as_ref().filter(|local| !(is_turn && local.whole_is_better)),
         };
         let own = own.map(|local| near.unscaled(&local.own));
-        let failed = self.failed.clone();
         self.observe(Phase::Conditioning);
-        let posterior = match &own {
-            Some(prior) => &prior.condition(&near.data)?,
-            None => self.searching_posterior()?,
-        };
-        posterior.with_failed(&failed)?.with_pending(pending)
+        match &own {
+            Some(prior) => prior.condition(&near.data),
+            None => self.searching_posterior().cloned(),
+        }
     }
 
     /// Alg. 1, lines 3 to 6.
@@ -1086,14 +1103,14 @@ mod tests {
             let std = posterior.joint(&point).unwrap().variance.sqrt();
             (std / posterior.prior().noise_std, is_near)
         };
-        let always = Some(LocalSearch { every: 1, ..LocalSearch::default() });
+        let always = Some(LocalSearch { every: 1, gain: 0.0, ..LocalSearch::default() });
         let [anywhere, near] = [None, always].map(|local| asked_with(0.0, local));
         assert!(anywhere.0 < 0.5 && near.1, "{anywhere:?} {near:?}");
         let anywhere = asked_with(1.0, None);
         assert!(anywhere.0 >= 1.0, "{anywhere:?}");
     }
 
-    /// Two hills; the second is lower. Many outcomes on top of one or both, and where the next local ask is.
+    /// Two hills, the second lower, and many outcomes on top of one or both: where a local ask is.
     #[test]
     fn a_box_with_nothing_left_gives_way_to_the_next_and_that_to_the_whole_space() {
         let space = Space::unit_cube(2).unwrap();
@@ -1102,8 +1119,10 @@ mod tests {
             let apart: f64 = point.0.iter().zip(top).map(|(x, top)| (x - top).powi(2)).sum();
             (-apart / 0.03).exp()
         };
-        let asked_with = |gain: f64, many: [bool; 2]| {
-            let local = LocalSearch { every: 1, gain, ..LocalSearch::default() };
+        // Which of the first two boxes it is in; none where the whole space is left to search.
+        let asked_with = |gain: f64, many: [bool; 2], pending: &[Point]| {
+            let model = LocalModel::Own;
+            let local = LocalSearch { every: 1, gain, model, ..LocalSearch::default() };
             let settings = AdditiveGpUcbSettings {
                 local: Some(local),
                 initial_points: 200,
@@ -1126,14 +1145,25 @@ mod tests {
             for (top, _) in tops.into_iter().zip(many).filter(|(_, many)| *many) {
                 (110..200).for_each(|trial| tell(trial, Some(top)));
             }
-            let point = optimizer.model_based(&[], &Stream::new(9, 300)).unwrap();
-            let is_on = |top: [f64; 2]| hill(&point, top) > hill(&Point(vec![0.1; 2]), [0.0; 2]);
-            tops.map(is_on)
+            optimizer.learn(&Stream::new(9, 300)).unwrap();
+            let first = local.centre(&space, &optimizer.data, 200, &[]).unwrap();
+            let second = local.centre(&space, &optimizer.data, 200, &[first]).unwrap();
+            let point = optimizer.search_near(&local, pending, &Stream::new(9, 300)).unwrap();
+            let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
+            point.map(|point| {
+                [first, second].map(|centre| {
+                    let near = local.neighbourhood_of(&space, &optimizer.data, centre).unwrap();
+                    point.0.iter().zip(&near.region).all(inside)
+                })
+            })
         };
-        // Whatever there is to gain, the best point is left alone if that is set; else for the other hill, or for neither.
-        assert_eq!(asked_with(0.0, [true, true]), [true, false]);
-        assert_eq!(asked_with(0.5, [true, false]), [false, true]);
-        assert_eq!(asked_with(0.5, [true, true]), [false, false]);
+        // If it is set so, the best point is not left, however little there is to gain.
+        assert_eq!(asked_with(0.0, [true, true], &[]), Some([true, false]));
+        assert_eq!(asked_with(0.5, [true, false], &[]), Some([false, true]));
+        assert_eq!(asked_with(0.5, [true, true], &[]), None);
+        // What others are at has no outcome that would have to be exceeded.
+        let pending = [Point(vec![0.7, 0.65])];
+        assert_eq!(asked_with(0.5, [true, false], &pending), Some([false, true]));
     }
 
     #[test]
@@ -1149,13 +1179,16 @@ mod tests {
             let std = posterior.joint(&point).unwrap().variance.sqrt();
             (std, optimizer.is_news(&posterior, &point).unwrap())
         };
-        // Less than the noise, but more than a tenth.
-        let (std, is_news) = with_noise(1.0, 1.0);
-        assert!(std > 0.1 && std < 1.0 && is_news, "{std} {is_news}");
-        // More than the noise; less than so many times the noise, and than a tenth.
+        // Less than the noise, but more than what is always news.
+        let (std, is_news) = with_noise(2.0, 1.0);
+        assert!(std > ALWAYS_NEWS && std < 2.0 && is_news, "{std} {is_news}");
+        // Less than both.
+        let (std, is_news) = with_noise(0.5, 1.0);
+        assert!(std > 0.1 && std < ALWAYS_NEWS && !is_news, "{std} {is_news}");
+        // More than the noise; less than so many times the noise, and than what is always news.
         let (std, is_news) = with_noise(1e-3, 1.0);
-        assert!(std > 1e-3 && std < 0.1 && is_news, "{std} {is_news}");
-        assert!(!with_noise(1e-3, 0.1 / 1e-3).1);
+        assert!(std > 1e-3 && std < ALWAYS_NEWS && is_news, "{std} {is_news}");
+        assert!(!with_noise(1e-3, ALWAYS_NEWS / 1e-3).1);
         assert!(with_noise(1e-3, 0.0).1);
     }
 

@@ -75,7 +75,7 @@ pub(crate) enum Effort {
     /// From all starts that are worth a climb.
     Full,
     /// From half of them: of points that several workers get at once not each has to be the very best, and an ask of eight has to
-    /// wait for all.
+    /// wait for all. Nor does it have to be the best of a box that is looked into after others.
     Half,
 }
 

@@ -11,8 +11,11 @@
 //! alone, so that it needs no state and survives a restart.
 //!
 //! Where nothing is left to gain in the box, which the bound tells, an ask there would tell what is known already. The best
-//! observation outside of it then has a box of its own, and after that the next; where these have nothing left either, the ask is
-//! one of the whole space. So a run that has come to the bottom of one well goes on with others.
+//! observation outside of it (outside of a box of the first size, in which categories are the same) then has a box of its own, and
+//! after that the next; where these have nothing left either, the ask is one of the whole space. So a run that has come to the
+//! bottom of one well goes on with others. These boxes are searched with the parameters that were learned near the best point, in
+//! units of theirs, and what there is to gain counts from the highest mean of the observations that the model in turn knows: near
+//! the box, or all.
 //!
 //! Notation: h is the half width of the box, as a share of each range.
 //!
@@ -47,7 +50,7 @@ pub(crate) const CENTRES: usize = 3;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalSearch {
-    /// One ask in so many is local, unless `blind` or `plain` says more.
+    /// One ask in so many is local, unless `blind` or `plain` says more, and as far as there is something to gain (`gain`).
     pub every: usize,
     /// All asks but one in so many are local while outcomes are of different orders of magnitude, so that the model of the whole
     /// space is blind to the differences between the best.
@@ -65,8 +68,9 @@ pub struct LocalSearch {
     pub points: f64,
     /// Which model is searched in the box.
     pub model: LocalModel,
-    /// The least that the bound must exceed the highest mean of an observation, in multiples of η: with less there is nothing left
-    /// to gain in the box, and the next best point or the whole space is searched. 0 to stay in the box always.
+    /// The least by which μ + κσ, with the κ of local asks, must exceed the highest mean of an observation, in multiples of η: with
+    /// less there is nothing left to gain in the box, and the next best point or the whole space is searched. 0 to stay in the box
+    /// always.
     pub gain: f64,
 }
 
@@ -213,11 +217,10 @@ impl LocalSearch {
         Some(Centre { observation, half_width: half_width.min(self.half_width) })
     }
 
-    /// Whether there is anything left to gain where the bound has this maximum.
-    pub(crate) fn is_worth_it(&self, maximum: f64, posterior: &AdditivePosterior) -> bool {
-        let least = self.gain * posterior.prior().noise_std;
+    /// Whether it is worth an ask if the bound exceeds the highest mean by so much, with this noise.
+    pub(crate) fn is_worth_it(&self, gain: f64, noise_std: f64) -> bool {
         // What is no number is left to who answers the ask.
-        let is_too_little = maximum - posterior.highest_mean() < least;
+        let is_too_little = gain < self.gain * noise_std;
         self.gain == 0.0 || !is_too_little
     }
 
@@ -502,6 +505,11 @@ mod tests {
         // Next to the first: 1, and 4. In another category: 2. Farther away: 3.
         let places: Vec<usize> = centres.iter().map(|centre| centre.observation).collect();
         assert_eq!(places, [0, 2, 3]);
+        // However small the first box has become, or large.
+        for half_width in [0.01, 0.5] {
+            let first = Centre { observation: 0, half_width };
+            assert_eq!(local.centre(&space, &data, 5, &[first]).unwrap().observation, 2);
+        }
         assert_eq!(local.centre(&space, &Dataset::empty(2), 5, &[]), None);
     }
 
@@ -525,31 +533,21 @@ mod tests {
         assert_eq!(half_widths(&[]), (0.1, 0.1));
         assert_eq!(half_widths(&[2.0, 3.0, 4.0, 5.0]), (0.05, 0.1));
         assert_eq!(half_widths(&[2.0, 0.0, 0.0, 0.0, 0.0]), (0.05, 0.05));
+        // The one observation of the initial design that is there does not count, and no other is left out for it.
+        assert_eq!(half_widths(&[0.0; 4]), (0.05, 0.05));
+        assert_eq!(half_widths(&[0.0; 3]), (0.1, 0.1));
     }
 
     #[test]
-    fn there_is_something_to_gain_where_the_bound_is_above_all_means() {
-        let space = Space::unit_cube(2).unwrap();
-        let data = data(&space, 25, |_, point| (6.0 * point.0[0]).sin() + point.0[1]);
-        let prior = AdditivePrior {
-            components: vec![Component::new(vec![0, 1]).unwrap()],
-            kernel: Kernel::uniform(KernelFamily::Rbf, 2, 0.3, 1.0),
-            noise_std: 0.2,
-            all_pairs: None,
-            constant: 0.0,
-        };
-        let posterior = prior.condition(&data).unwrap();
-        let mean = |a: usize| posterior.joint(&data.point(a)).unwrap().mean;
-        let highest = (0..25).map(mean).fold(f64::NEG_INFINITY, f64::max);
+    fn it_is_worth_an_ask_where_the_bound_exceeds_all_means_by_a_share_of_the_noise() {
         let local = LocalSearch { gain: 0.5, ..LocalSearch::default() };
-        for (above, is_worth_it) in [(0.101, true), (0.099, false), (-1.0, false)] {
-            assert_eq!(local.is_worth_it(highest + above, &posterior), is_worth_it, "{above}");
+        for (gain, is_worth_it) in [(0.101, true), (0.099, false), (-1.0, false)] {
+            assert_eq!(local.is_worth_it(gain, 0.2), is_worth_it, "{gain}");
             // Who never leaves the box does not ask.
-            let stays = LocalSearch { gain: 0.0, ..local };
-            assert!(stays.is_worth_it(highest + above, &posterior));
+            assert!(LocalSearch { gain: 0.0, ..local }.is_worth_it(gain, 0.2));
         }
         // An overflow is no reason to look elsewhere.
-        assert!(local.is_worth_it(f64::NAN, &posterior));
+        assert!(local.is_worth_it(f64::NAN, 0.2));
     }
 
     /// The slow way: every outcome near the box is left out, and predicted by what is left.

@@ -402,6 +402,20 @@ fn pending_points_keep_the_mean_and_shrink_the_variance() {
 }
 
 #[test]
+fn the_best_observed_point_has_the_highest_mean() {
+    let mut rng = random(13);
+    let prior = prior(KernelFamily::Matern52, &mut rng);
+    let data = dataset(25, &prior.kernel, &mut rng);
+    let posterior = prior.condition(&data).unwrap();
+    let mean = |x: &Point| posterior.joint(x).unwrap().mean;
+    let highest = (0..25).map(|a| mean(&data.point(a))).fold(f64::NEG_INFINITY, f64::max);
+    assert_close(posterior.highest_mean(), highest, 1e-9);
+    assert_close(mean(&posterior.best_observed(1)[0]), highest, 1e-9);
+    let none = prior.condition(&Dataset::empty(DIMENSION)).unwrap();
+    assert_eq!(none.highest_mean(), f64::NEG_INFINITY);
+}
+
+#[test]
 fn other_outcomes_on_the_same_inputs() {
     let mut rng = random(6);
     let prior = prior(KernelFamily::Rbf, &mut rng);
