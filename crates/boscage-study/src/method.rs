@@ -64,9 +64,9 @@ fn with_absent(value: &Value) -> Value {
     }
 }
 
-/// Reads a method with all its settings, also as it was stored before settings came and went, so that a study goes on as it began:
-/// (But for what never was a setting, such as how far from all that is known a point is news in any case.) All pairs had a constant of variance 1 that was no setting, a plain GP had none, local asks stayed near the best point whatever
-/// there was to gain, and `surprise` was there and 0 unless it was set.
+/// Reads a method with all its settings, also as it was stored before settings came and went, so that a study goes on with those
+/// that it began with: all pairs had a constant of variance 1 that was no setting, a plain GP had none, local asks stayed near the
+/// best point whatever there was to gain, and `surprise` was there and 0 unless it was set.
 pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Method, D::Error> {
