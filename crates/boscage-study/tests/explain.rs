@@ -516,7 +516,7 @@ fn equal_outcomes_have_no_shares() {
 #[test]
 fn pairs_that_interact_are_likely_and_others_are_not() {
     let mut view =
-        study(four(), "boscage", Goal::Minimize, 50, |_, values| bumpy(&numbers(values)));
+        study(four(), "boscage", Goal::Minimize, 45, |_, values| bumpy(&numbers(values)));
     // As if there were no guard.
     let verdict = view.model.as_mut().unwrap().verdict.take();
     let explanation = explained(&view);
