@@ -1047,8 +1047,15 @@ fn functions_to_be_turned_have_the_values_of_an_independent_calculation() {
 #[test]
 fn turned_functions_have_their_minimum_where_they_say() {
     for function in ROTATED {
-        for integer in [false, true] {
-            let spec = Rotated { integer, ..Rotated::new(function) };
+        for (integer, turn) in [(false, true), (true, true), (false, false), (true, false)] {
+            let spec = Rotated { integer, turn, ..Rotated::new(function) };
+            let in_subspace = [RotatedFunction::Hartmann6, RotatedFunction::Quadratic];
+            if !turn && !integer && in_subspace.contains(&function) {
+                assert!(spec.build(0).unwrap_err().to_string().contains("set turn = true"));
+            }
+            if !turn && in_subspace.contains(&function) {
+                continue;
+            }
             if integer && function == RotatedFunction::Hartmann6 {
                 assert!(spec.build(0).unwrap_err().to_string().contains("not at integers"));
                 continue;
@@ -1093,6 +1100,31 @@ fn turned_functions_have_their_minimum_where_they_say() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_only_moved_is_the_function_around_another_place() {
+    let spec = Rotated { turn: false, ..Rotated::new(RotatedFunction::Rastrigin) };
+    let problem = spec.build(3).unwrap();
+    let optimum = problem.optimum().unwrap();
+    let (low, width) = (-5.0, 10.0);
+    let minimiser: Vec<f64> = optimum.point.0.iter().map(|x| low + width * x).collect();
+    let mut rng = generator(3);
+    for _ in 0..50 {
+        let x: Vec<f64> = (0..10).map(|_| low + width * rng.random::<f64>()).collect();
+        let z: Vec<f64> = x.iter().zip(&minimiser).map(|(x, place)| x - place).collect();
+        let values: Vec<Value> = x.into_iter().map(Value::Real).collect();
+        let expected = RotatedFunction::Rastrigin.value(&z);
+        approx::assert_relative_eq!(
+            problem.evaluate(&values).unwrap(),
+            expected,
+            max_relative = 1e-10
+        );
+    }
+    // A recipe that was written before there was a choice means what it meant.
+    let json = serde_json::to_string(&Rotated::new(RotatedFunction::Levy)).unwrap();
+    assert!(!json.contains("turn"), "{json}");
+    assert!(serde_json::from_str::<Rotated>(&json).unwrap().turn);
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! covariances Σ_{G⊇S} σ^G ∏_{i∈S} (e_i − ē_i) ∏_{j∈G∖S} ē_j with the observations: no other grid is needed, however large a
 //! component is. α = Δ⁻¹y are the weights of the observations. Where all pairs interact ([`boscage::all_pairs`]), each pair with a
 //! product of weights w_i w_j, they count as a component each; the sum over the partners of a variable is the same for all variables
-//! but for its own term.
+//! but for its own term. What all variables do alike ([`boscage::common_effect`]) is a part of the main effect of each: its features,
+//! centred too, times the coefficients that they share.
 //!
 //! Cost with n observations: n²/2 for each node at which effects are uncertain, 12 for each parameter and 49 for each pair: one or two
 //! seconds at D = 250 and n = 1,000.
@@ -14,6 +15,7 @@
 use std::collections::BTreeSet;
 
 use boscage::additive_gp::{AdditivePosterior, Normal};
+use boscage::common_effect::DEGREE;
 use boscage::graph::Component;
 use boscage::kernel::Kernel;
 use boscage::stream::Purpose;
@@ -169,6 +171,8 @@ pub(crate) struct Effects {
     components_of: Vec<Vec<usize>>,
     /// Σ w_i ē_i where all pairs interact: for each observation, and as it is a priori.
     partners: (Vec<f64>, f64),
+    /// The averages of the features of what all variables do alike, for each variable.
+    common_averages: Vec<[f64; DEGREE]>,
 }
 
 impl Effects {
@@ -183,6 +187,7 @@ impl Effects {
             kernels: (0..dimension).map(|d| alone(kernel, d)).collect(),
             components_of: vec![Vec::new(); dimension],
             partners: (vec![0.0; posterior.len()], 0.0),
+            common_averages: Vec::with_capacity(dimension),
             posterior,
         };
         for (g, component) in effects.posterior.prior().components.iter().enumerate() {
@@ -200,6 +205,12 @@ impl Effects {
             let double = axis.nodes.iter().zip(&axis.weights);
             let double =
                 double.map(|(&node, &weight)| weight * effects.average_factor(i, node)).sum();
+            let mut common = [0.0; DEGREE];
+            for (&node, &weight) in axis.nodes.iter().zip(&axis.weights) {
+                let features = effects.posterior.common_features(i, node);
+                common.iter_mut().zip(features).for_each(|(sum, value)| *sum += weight * value);
+            }
+            effects.common_averages.push(common);
             effects.averages.push(average);
             effects.double_averages.push(double);
         }
@@ -236,6 +247,12 @@ impl Effects {
         let mut factors = self.factors(i, coordinate);
         factors.iter_mut().zip(&self.averages[i]).for_each(|(factor, average)| *factor -= average);
         factors
+    }
+
+    /// The features of what all variables do alike, of variable i at a coordinate and less their averages.
+    fn common(&self, i: usize, coordinate: f64) -> [f64; DEGREE] {
+        let features = self.posterior.common_features(i, coordinate);
+        std::array::from_fn(|k| features[k] - self.common_averages[i][k])
     }
 
     /// Σ σ^G ∏_{j∈G∖S} ē_j over the components with all variables of `set` and none of `without`: for each observation, and as
@@ -313,7 +330,9 @@ impl Effects {
             self.posterior.weights().iter().enumerate().map(weighted).sum()
         });
         let constant = prior.constant * self.posterior.weights().iter().sum::<f64>();
-        prior.components.iter().map(component).sum::<f64>() + all_pairs + constant
+        let means = self.posterior.common_means();
+        let common: f64 = self.common_averages.iter().map(|average| dot(average, &means)).sum();
+        prior.components.iter().map(component).sum::<f64>() + all_pairs + constant + common
     }
 
     /// Mean and variance from covariances with the observations and prior variances, one for each column.
@@ -333,12 +352,16 @@ impl Effects {
         let (others, prior) = self.others(&[i], &[]);
         let mut columns = Vec::with_capacity(coordinates.len() * others.len());
         for &x in coordinates {
-            columns.extend(
-                self.centred(i, x).into_iter().zip(&others).map(|(factor, other)| factor * other),
-            );
+            let mut column = self.centred(i, x);
+            column.iter_mut().zip(&others).for_each(|(factor, other)| *factor *= other);
+            self.posterior.add_common_covariances(self.common(i, x), &mut column);
+            columns.extend(column);
         }
-        let variance =
-            |&x: &f64| prior * (1.0 - 2.0 * self.average_factor(i, x) + self.double_averages[i]);
+        let variance = |&x: &f64| {
+            let common = self.common(i, x);
+            prior * (1.0 - 2.0 * self.average_factor(i, x) + self.double_averages[i])
+                + dot(&common, &common)
+        };
         self.normals(columns, &coordinates.iter().map(variance).collect::<Vec<_>>())
     }
 
@@ -355,17 +378,23 @@ impl Effects {
         let mut variances = Vec::with_capacity(axes[0].len() * axes[1].len());
         for &x in &axes[0] {
             let (of_i, average_i) = (self.factors(i, x), self.average_factor(i, x));
-            for (of_j, average_j) in of_j.iter().zip(&averages_j) {
+            let common_i = self.common(i, x);
+            for ((of_j, average_j), &y) in of_j.iter().zip(&averages_j).zip(&axes[1]) {
+                let common_j = self.common(j, y);
+                let common: [f64; DEGREE] = std::array::from_fn(|k| common_i[k] + common_j[k]);
+                let first = columns.len();
                 columns.extend((0..n).map(|a| {
                     let (mean_i, mean_j) = (self.averages[i][a], self.averages[j][a]);
                     only_i[a] * (of_i[a] - mean_i)
                         + only_j[a] * (of_j[a] - mean_j)
                         + both[a] * (of_i[a] * of_j[a] - mean_i * mean_j)
                 }));
+                self.posterior.add_common_covariances(common, &mut columns[first..]);
                 variances.push(
                     prior_i * (1.0 - 2.0 * average_i + double_i)
                         + prior_j * (1.0 - 2.0 * average_j + double_j)
-                        + prior_both * (1.0 - 2.0 * average_i * average_j + double_i * double_j),
+                        + prior_both * (1.0 - 2.0 * average_i * average_j + double_i * double_j)
+                        + dot(&common, &common),
                 );
             }
         }
@@ -381,7 +410,13 @@ impl Effects {
             axis.nodes.iter().map(move |&x| self.centred(i, x)).zip(&axis.weights)
         };
         match *set {
-            [i] => nodes(i).map(|(column, weight)| weight * dot(&column, &others).powi(2)).sum(),
+            [i] => {
+                let common = self.posterior.common_means();
+                let means = nodes(i).zip(&self.axes[i].nodes).map(|((column, weight), &x)| {
+                    weight * (dot(&column, &others) + dot(&self.common(i, x), &common)).powi(2)
+                });
+                means.sum()
+            }
             [i, j] => {
                 let of_j: Vec<_> = nodes(j).collect();
                 let row = |(mut column, weight): (Vec<f64>, &f64)| {
@@ -488,7 +523,7 @@ impl Effects {
         };
         let mains: Vec<Vec<f64>> = (0..self.axes.len()).map(|i| weighted(&[i])).collect();
         let of_pairs: Vec<Vec<f64>> = pairs.iter().map(|&(i, j)| weighted(&[i, j])).collect();
-        let constant = self.constant();
+        let (constant, common) = (self.constant(), self.posterior.common_means());
         // Always the same points: the same study has the same explanation.
         let mut generator = Stream::new(0, 0).generator(Purpose::Design);
         let points: Vec<Point> =
@@ -500,6 +535,10 @@ impl Effects {
                     point.0.iter().enumerate().map(|(i, &x)| self.centred(i, x)).collect();
                 let alone: f64 =
                     centred.iter().zip(&mains).map(|(factors, main)| dot(factors, main)).sum();
+                let alike: f64 = (point.0.iter().enumerate())
+                    .map(|(i, &x)| dot(&self.common(i, x), &common))
+                    .sum();
+                let alone = alone + alike;
                 let together = pairs.iter().zip(&of_pairs).map(|(&(i, j), weights)| {
                     let product = centred[i].iter().zip(&centred[j]).zip(weights);
                     product.map(|((of_i, of_j), weight)| of_i * of_j * weight).sum::<f64>()
@@ -598,23 +637,28 @@ impl Effects {
             for (centred, &r) in centred.iter().zip(place) {
                 column.iter_mut().zip(&centred[r]).for_each(|(value, factor)| *value *= factor);
             }
+            if let ([i], [axis], [r]) = (set, axes, place.as_slice()) {
+                let features = self.common(*i, axis.nodes[*r]);
+                self.posterior.add_common_covariances(features, &mut column);
+            }
             means.push(dot(&column, self.posterior.weights()));
             columns.extend(column);
         }
         let weight =
             |place: &Vec<usize>| place.iter().zip(axes).map(|(&r, axis)| axis.weights[r]).product();
-        let covariance = places
-            .iter()
-            .map(|a| {
-                let entry = |b: &Vec<usize>| {
-                    prior
-                        * between
-                            .iter()
-                            .zip(a.iter().zip(b))
-                            .map(|(between, (&r, &s))| between[r][s])
-                            .product::<f64>()
+        // What all variables do alike is no part of an interaction.
+        let alike: Vec<[f64; DEGREE]> = match (set, axes) {
+            ([i], [axis]) => axis.nodes.iter().map(|&x| self.common(*i, x)).collect(),
+            _ => vec![[0.0; DEGREE]; places.len()],
+        };
+        let covariance = (places.iter().zip(&alike))
+            .map(|(a, alike_a)| {
+                let entry = |(b, alike_b): (&Vec<usize>, &[f64; DEGREE])| {
+                    let between = between.iter().zip(a.iter().zip(b));
+                    let product: f64 = between.map(|(between, (&r, &s))| between[r][s]).product();
+                    prior * product + dot(alike_a, alike_b)
                 };
-                places.iter().map(entry).collect()
+                places.iter().zip(&alike).map(entry).collect()
             })
             .collect();
         Drawn { means, weights: places.iter().map(weight).collect(), covariance }

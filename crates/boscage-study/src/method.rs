@@ -65,8 +65,8 @@ fn with_absent(value: &Value) -> Value {
 }
 
 /// Reads a method with all its settings, also as it was stored before settings came and went, so that a study goes on with those
-/// that it began with: all pairs had a constant of variance 1 that was no setting, a plain GP had none, local asks stayed near the
-/// best point whatever there was to gain, and `surprise` was there and 0 unless it was set.
+/// that it began with: all pairs had a constant of variance 1 that was no setting, a plain GP had none, variables had nothing in
+/// common, local asks stayed near the best point whatever there was to gain, and `surprise` was there and 0 unless it was set.
 pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Method, D::Error> {
@@ -78,6 +78,7 @@ pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
         }
         let of_pairs = if settings["structure"] == "pairs" { 1.0 } else { 0.0 };
         settings.entry("constant").or_insert(of_pairs.into());
+        settings.entry("common_std").or_insert(0.0.into());
         if let Some(Value::Object(guard)) = settings.get_mut("guard") {
             guard.entry("constant").or_insert(0.0.into());
         }
@@ -287,6 +288,7 @@ mod tests {
             let mut json = serde_json::to_value(Method::named(name).unwrap()).unwrap();
             let settings = json["settings"].as_object_mut().unwrap();
             settings.remove("constant");
+            settings.remove("common_std");
             settings.insert("surprise".to_string(), json!(surprise));
             if let Some(guard) = settings["guard"].as_object_mut() {
                 guard.remove("constant");
@@ -309,7 +311,10 @@ mod tests {
             };
             let guard = named.guard.map(|guard| Guard { constant: 0.0, ..guard });
             let local = named.local.map(|local| LocalSearch { gain: 0.0, ..local });
-            assert_eq!(**found, AdditiveGpUcbSettings { constant, guard, local, ..*named });
+            assert_eq!(
+                **found,
+                AdditiveGpUcbSettings { constant, common_std: 0.0, guard, local, ..*named }
+            );
         }
         // What was asked for and is gone is not passed over.
         let refused = stored_method(stored("boscage", 1.0)).unwrap_err().to_string();
@@ -508,7 +513,7 @@ mod tests {
         let prior = paper.iter().find(|s| s.path == "kernel_learning.prior").unwrap();
         assert_eq!(prior.default, Value::Null);
         assert!(
-            prior.help.contains("A table with lengthscales, noise_std, pair_weights, scales"),
+            prior.help.contains("A table with common_std, lengthscales, noise_std, pair_weights, scales"),
             "{}",
             prior.help
         );

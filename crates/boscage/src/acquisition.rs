@@ -98,6 +98,7 @@ mod tests {
             noise_std: 0.1,
             all_pairs: None,
             constant: 0.0,
+            common_std: 0.0,
         };
         let mut data = Dataset::empty(3);
         for a in 0..9 {

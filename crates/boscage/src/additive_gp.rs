@@ -10,7 +10,8 @@
 //! * ρ = −½ yᵀα − ½ log|Δ| − (n/2) log 2π,
 //! * ∂ρ/∂θ = ½ ⟨W, ∂Δ/∂θ⟩ with W = ααᵀ − Δ⁻¹.
 //!
-//! Components may overlap in any way and have any size: {i} and {i, j} may both be there.
+//! Components may overlap in any way and have any size: {i} and {i, j} may both be there. Beyond the paper there may be all pairs, a
+//! constant, and what all variables do alike besides.
 //!
 //! Cost: conditioning |𝒢|·n²/2 exponentials + n³/6 multiply-adds; appending a row n²/2; tabulating m values of φ^G n²·m/2;
 //! a gradient of ρ about three times a conditioning. Memory: n² numbers for the factor and n·D for the inputs.
@@ -20,6 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::all_pairs::{self, AllPairs};
 use crate::cholesky::{Factor, Lower};
+use crate::common_effect::{self, CommonColumns, DEGREE};
 use crate::error::{Error, Result};
 use crate::graph::Component;
 use crate::kernel::{Inputs, Kernel};
@@ -113,7 +115,8 @@ impl Dataset {
     }
 }
 
-/// f ~ GP(0, Σ_G κ^G), observed with noise of standard deviation η; beyond the paper, with all pairs and a constant besides.
+/// f ~ GP(0, Σ_G κ^G), observed with noise of standard deviation η; beyond the paper, with all pairs, a constant and what all
+/// variables do alike besides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdditivePrior {
@@ -131,6 +134,10 @@ pub struct AdditivePrior {
     /// it is, the more it is left to the outcomes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub constant: f64,
+    /// s of [`crate::common_effect`]: the standard deviation of what all variables do alike, for each of the four degrees of a
+    /// polynomial; 0 in the paper's methods, which have no such part.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub common_std: f64,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -148,6 +155,8 @@ impl<'de> Deserialize<'de> for AdditivePrior {
             all_pairs: Option<StoredPairs>,
             #[serde(default)]
             constant: f64,
+            #[serde(default)]
+            common_std: f64,
         }
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -156,13 +165,13 @@ impl<'de> Deserialize<'de> for AdditivePrior {
             #[serde(default)]
             constant: f64,
         }
-        let Stored { components, kernel, noise_std, all_pairs, mut constant } =
+        let Stored { components, kernel, noise_std, all_pairs, mut constant, common_std } =
             Stored::deserialize(deserializer)?;
         let all_pairs = all_pairs.map(|pairs| {
             constant += pairs.constant;
             AllPairs { weights: pairs.weights }
         });
-        Ok(Self { components, kernel, noise_std, all_pairs, constant })
+        Ok(Self { components, kernel, noise_std, all_pairs, constant, common_std })
     }
 }
 
@@ -175,6 +184,7 @@ impl AdditivePrior {
             all_pairs.validate(self.kernel.dimension())?;
         }
         check_not_negative("constant", self.constant)?;
+        check_not_negative("common_std", self.common_std)?;
         check_components(&self.components, self.kernel.dimension())
     }
 
@@ -183,11 +193,13 @@ impl AdditivePrior {
         self.validate()?;
         check_data(&self.kernel, data)?;
         let inputs = Inputs::new(&self.kernel, &data.x);
-        let factor = Factor::new(&self.gram(&inputs), self.noise_std * self.noise_std)?;
+        let common = CommonColumns::new(&self.kernel, self.common_std, &data.x);
+        let factor = Factor::new(&self.gram(&inputs, &common), self.noise_std * self.noise_std)?;
         let mut posterior = AdditivePosterior {
             prior: self.clone(),
             x: data.x.clone(),
             inputs,
+            common,
             y: data.y.clone(),
             factor,
             alpha: Vec::new(),
@@ -196,14 +208,34 @@ impl AdditivePrior {
         Ok(posterior)
     }
 
-    /// κ(x, x): the prior variance of the whole sum, the same at every point.
-    pub fn variance(&self) -> f64 {
+    /// κ(x, x): the prior variance of the whole sum at a point.
+    pub fn variance(&self, point: &Point) -> f64 {
+        let q = self.common(point);
+        self.variance_without_common() + simd::dot(&q, &q)
+    }
+
+    /// The same without what all variables do alike: the same at every point.
+    fn variance_without_common(&self) -> f64 {
         let components: f64 = self.components.iter().map(|g| self.kernel.amplitude(g)).sum();
         components + self.all_pairs.as_ref().map_or(0.0, AllPairs::variance) + self.constant
     }
 
+    /// q_1, …, q_4 of [`crate::common_effect`] at a point.
+    fn common(&self, point: &Point) -> [f64; DEGREE] {
+        match self.common_std {
+            0.0 => [0.0; DEGREE],
+            std => common_effect::of_point(&self.kernel, std, &point.0),
+        }
+    }
+
     /// The matrix K of the whole sum, without noise.
-    fn gram(&self, inputs: &Inputs) -> Lower {
+    fn gram(&self, inputs: &Inputs, common: &CommonColumns) -> Lower {
+        let mut gram = self.gram_without_common(inputs);
+        common.add_gram(&mut gram);
+        gram
+    }
+
+    fn gram_without_common(&self, inputs: &Inputs) -> Lower {
         match &self.all_pairs {
             None => {
                 let mut gram = inputs.gram(&self.kernel, &self.components);
@@ -230,12 +262,19 @@ impl AdditivePrior {
     }
 
     /// κ(row a, x) of the whole sum for every observation.
-    fn covariances(&self, inputs: &Inputs, point: &Point) -> Vec<f64> {
-        self.covariances_of(inputs, &inputs.factors(&self.kernel, &point.0))
+    fn covariances(&self, inputs: &Inputs, common: &CommonColumns, point: &Point) -> Vec<f64> {
+        let factors = inputs.factors(&self.kernel, &point.0);
+        self.covariances_of(inputs, common, &factors, self.common(point))
     }
 
-    /// The same from the factors of the point.
-    fn covariances_of(&self, inputs: &Inputs, factors: &[Vec<f64>]) -> Vec<f64> {
+    /// The same from the factors of the point and what it has of q_1, …, q_4.
+    fn covariances_of(
+        &self,
+        inputs: &Inputs,
+        common: &CommonColumns,
+        factors: &[Vec<f64>],
+        q: [f64; DEGREE],
+    ) -> Vec<f64> {
         let mut sum = inputs.covariances_of(&self.kernel, &self.components, factors);
         if let Some(all_pairs) = &self.all_pairs {
             all_pairs.add_covariances(factors, &mut sum);
@@ -243,6 +282,7 @@ impl AdditivePrior {
         if self.constant > 0.0 {
             sum.iter_mut().for_each(|covariance| *covariance += self.constant);
         }
+        common.add(q, &mut sum);
         sum
     }
 }
@@ -360,6 +400,8 @@ pub struct LikelihoodGradient {
     pub log_noise_std: f64,
     /// ∂ρ/∂log w_i, where all pairs interact; empty otherwise.
     pub log_pair_weights: Vec<f64>,
+    /// ∂ρ/∂log s, where variables do something alike.
+    pub log_common_std: Option<f64>,
 }
 
 /// μ^G and (σ^G)² of every component on a grid. Entry order: the last variable of a component varies fastest.
@@ -377,6 +419,8 @@ pub(crate) struct MovingPoint<'a> {
     factors: Vec<Vec<f64>>,
     /// P of [`crate::all_pairs`].
     p: Option<Vec<f64>>,
+    /// The means of b_1, …, b_4 of [`crate::common_effect`].
+    common: [f64; DEGREE],
     components_of: Vec<Vec<&'a Component>>,
 }
 
@@ -386,8 +430,16 @@ impl MovingPoint<'_> {
         &self.factors[i]
     }
 
+    /// What all variables do alike, as far as variable i does it at this coordinate.
+    pub(crate) fn common_mean(&self, i: usize, x: f64) -> f64 {
+        match self.posterior.prior.common_std {
+            0.0 => 0.0,
+            _ => simd::dot(&self.posterior.common_features(i, x), &self.common),
+        }
+    }
+
     /// B_i ∘ α, where B_i = ∂k/∂e_i: the posterior mean is a constant plus the product of these with the factors of variable i,
-    /// whatever its coordinate.
+    /// plus what it does like all others, whatever its coordinate.
     pub(crate) fn weights(&self, i: usize) -> Vec<f64> {
         let AdditivePosterior { prior, alpha, .. } = self.posterior;
         let mut weights = vec![0.0; alpha.len()];
@@ -421,6 +473,7 @@ pub struct AdditivePosterior {
     prior: AdditivePrior,
     x: Vec<Vec<f64>>,
     inputs: Inputs,
+    common: CommonColumns,
     y: Vec<f64>,
     factor: Factor,
     alpha: Vec<f64>,
@@ -490,14 +543,17 @@ impl AdditivePosterior {
     fn append_row(&mut self, point: &Point) -> Result<()> {
         self.check(point)?;
         let kernel = &self.prior.kernel;
-        let row = self.prior.covariances(&self.inputs, point);
+        let row = self.prior.covariances(&self.inputs, &self.common, point);
         let noise = self.prior.noise_std * self.prior.noise_std;
-        if self.factor.append(&row, self.prior.variance() + noise).is_err() {
+        let mut common = self.common.clone();
+        common.push(self.prior.common(point));
+        if self.factor.append(&row, self.prior.variance(point) + noise).is_err() {
             // The new row is a combination of the others to working precision: factor afresh, with jitter.
             let mut inputs = self.inputs.clone();
             inputs.push(kernel, &point.0);
-            self.factor = Factor::new(&self.prior.gram(&inputs), noise)?;
+            self.factor = Factor::new(&self.prior.gram(&inputs, &common), noise)?;
         }
+        self.common = common;
         self.inputs.push(kernel, &point.0);
         for (column, &x) in self.x.iter_mut().zip(&point.0) {
             column.push(x);
@@ -580,6 +636,7 @@ impl AdditivePosterior {
             log_scales: vec![0.0; dimension],
             log_noise_std: 0.0,
             log_pair_weights: Vec::new(),
+            log_common_std: None,
         };
         let mut joint = None;
         if let Some(all_pairs) = &self.prior.all_pairs {
@@ -602,6 +659,15 @@ impl AdditivePosterior {
         }
         let trace: f64 = (0..w.n()).map(|b| w.column(b)[0]).sum();
         gradient.log_noise_std = self.prior.noise_std * self.prior.noise_std * trace;
+        if self.prior.common_std > 0.0 {
+            // ∂Δ/∂log s = 2 Σ_k q_k q_kᵀ, and qᵀΔ⁻¹q = ‖L⁻¹q‖².
+            let of = |q: &Vec<f64>| {
+                let mut told = q.clone();
+                self.factor.forward_solve(&mut told);
+                simd::dot(q, &self.alpha).powi(2) - simd::dot(&told, &told)
+            };
+            gradient.log_common_std = Some(self.common.columns().iter().map(of).sum());
+        }
         gradient
     }
 
@@ -632,8 +698,8 @@ impl AdditivePosterior {
     /// Mean and variance of the whole sum at a point, cross-covariances of the components included.
     pub fn joint(&self, point: &Point) -> Result<Normal> {
         self.check(point)?;
-        let covariances = self.prior.covariances(&self.inputs, point);
-        Ok(self.normal(covariances, self.prior.variance()))
+        let covariances = self.prior.covariances(&self.inputs, &self.common, point);
+        Ok(self.normal(covariances, self.prior.variance(point)))
     }
 
     fn normal(&self, mut covariances: Vec<f64>, prior_variance: f64) -> Normal {
@@ -648,12 +714,17 @@ impl AdditivePosterior {
         self.check(point)?;
         let kernel = &self.prior.kernel;
         let (factors, slopes) = self.inputs.factors_and_slopes(kernel, &point.0);
-        let covariances = self.prior.covariances_of(&self.inputs, &factors);
+        let q = self.prior.common(point);
+        let covariances = self.prior.covariances_of(&self.inputs, &self.common, &factors, q);
         let mean = simd::dot(&covariances, &self.alpha);
         // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
         let mut solved = covariances;
         let explained = self.factor.solve(&mut solved);
-        let variance = (self.prior.variance() - explained).max(0.0);
+        let variance = (self.prior.variance(point) - explained).max(0.0);
+        // By how much b_k q_k and what is not known of it change with q_k.
+        let common = self.common.dot(&self.alpha);
+        let told = self.common.dot(&solved);
+        let unknown: [f64; DEGREE] = std::array::from_fn(|k| q[k] - told[k]);
 
         let mut mean_gradient = vec![0.0; kernel.dimension()];
         let mut variance_gradient = vec![0.0; kernel.dimension()];
@@ -662,8 +733,39 @@ impl AdditivePosterior {
             let [by_alpha, by_solved] = others.sums(i, factor, slope, (&self.alpha, &solved));
             mean_gradient[i] = by_alpha;
             variance_gradient[i] = -2.0 * by_solved;
+            if self.prior.common_std > 0.0 {
+                let slopes = self.common_slopes(i, point.0[i]);
+                mean_gradient[i] += simd::dot(&slopes, &common);
+                variance_gradient[i] += 2.0 * simd::dot(&slopes, &unknown);
+            }
         }
         Ok(JointGradient { normal: Normal { mean, variance }, mean_gradient, variance_gradient })
+    }
+
+    /// ∂q_k/∂x_i.
+    fn common_slopes(&self, i: usize, x: f64) -> [f64; DEGREE] {
+        match self.prior.common_std {
+            0.0 => [0.0; DEGREE],
+            std => common_effect::slopes(&self.prior.kernel, std, i, x),
+        }
+    }
+
+    /// What variable i has of q_1, …, q_4 of [`crate::common_effect`] at a coordinate.
+    pub fn common_features(&self, i: usize, x: f64) -> [f64; DEGREE] {
+        match self.prior.common_std {
+            0.0 => [0.0; DEGREE],
+            std => common_effect::features(&self.prior.kernel, std, i, x),
+        }
+    }
+
+    /// Adds the covariances of Σ_k weight_k b_k with all observations, b_k the coefficients of what all variables do alike.
+    pub fn add_common_covariances(&self, weights: [f64; DEGREE], sum: &mut [f64]) {
+        self.common.add(weights, sum);
+    }
+
+    /// The means of these coefficients.
+    pub fn common_means(&self) -> [f64; DEGREE] {
+        self.common.dot(&self.alpha)
     }
 
     /// What a change of each factor does to the covariances with the observations, for a point with these factors.
@@ -714,12 +816,15 @@ impl AdditivePosterior {
         let others = self.others(&factors);
         for (i, (factor, slope)) in factors.iter().zip(&mut slopes).enumerate() {
             simd::multiply(slope, &others.of(i, factor));
+            if self.prior.common_std > 0.0 {
+                self.common.add(self.common_slopes(i, point.0[i]), slope);
+            }
             mean[i] = simd::dot(slope, &self.alpha);
             block[i * n..(i + 1) * n].copy_from_slice(slope);
         }
         self.factor.forward_solve_columns(&mut block, dimension);
         let column = |i: usize| &block[i * n..(i + 1) * n];
-        // The prior covariance of ∇f is diagonal: a factor has slope 0 at distance 0.
+        // The prior covariance of ∇f is diagonal but for what all variables do alike: a factor has slope 0 at distance 0.
         let mut covariance = Lower::zeros(dimension);
         for component in &self.prior.components {
             let amplitude = kernel.amplitude(component);
@@ -732,9 +837,11 @@ impl AdditivePosterior {
                 covariance.column_mut(i)[0] += all_pairs.variance_with(i) * kernel.curvature(i);
             }
         }
+        let common: Vec<[f64; DEGREE]> =
+            point.0.iter().enumerate().map(|(i, &x)| self.common_slopes(i, x)).collect();
         for j in 0..dimension {
             for (i, value) in (j..dimension).zip(covariance.column_mut(j)) {
-                *value -= simd::dot(column(i), column(j));
+                *value += simd::dot(&common[i], &common[j]) - simd::dot(column(i), column(j));
             }
         }
         let deviation = Factor::new(&covariance, 0.0)?.lower_times(z);
@@ -761,7 +868,8 @@ impl AdditivePosterior {
                 components_of[i].push(component);
             }
         }
-        Ok(MovingPoint { posterior: self, factors, p, components_of })
+        let common = self.common.dot(&self.alpha);
+        Ok(MovingPoint { posterior: self, factors, p, common, components_of })
     }
 
     /// Mean and variance of the whole sum at many points, solved for in one block.
@@ -770,7 +878,7 @@ impl AdditivePosterior {
         let mut block = Vec::with_capacity(n * points.len());
         for point in points {
             self.check(point)?;
-            block.extend(self.prior.covariances(&self.inputs, point));
+            block.extend(self.prior.covariances(&self.inputs, &self.common, point));
         }
         let columns = |block: &[f64], f: &dyn Fn(&[f64]) -> f64| -> Vec<f64> {
             (0..points.len()).map(|c| f(&block[c * n..(c + 1) * n])).collect()
@@ -778,15 +886,11 @@ impl AdditivePosterior {
         let means = columns(&block, &|k| simd::dot(k, &self.alpha));
         self.factor.forward_solve_columns(&mut block, points.len());
         let explained = columns(&block, &|z| simd::dot(z, z));
-        let prior_variance = self.prior.variance();
-        Ok(means
-            .into_iter()
-            .zip(explained)
-            .map(|(mean, explained)| Normal {
-                mean,
-                variance: (prior_variance - explained).max(0.0),
-            })
-            .collect())
+        let normal = |((mean, explained), point): ((f64, f64), &Point)| Normal {
+            mean,
+            variance: (self.prior.variance(point) - explained).max(0.0),
+        };
+        Ok(means.into_iter().zip(explained).zip(points).map(normal).collect())
     }
 
     /// μ^G of all components on a grid, without variances: no solve is needed, so that fine grids are cheap.

@@ -115,6 +115,9 @@ pub struct AdditiveGpUcbSettings {
     /// The variance of a constant that is part of the model, in the same units: far from all observations the constant is expected,
     /// and not the average outcome. It is not learned; 0 for none.
     pub constant: f64,
+    /// The standard deviation of what all variables do alike, a polynomial of degree 4, to begin with: for each degree, in the same
+    /// units ([`crate::common_effect`]). 0 for no such part.
+    pub common_std: f64,
     /// What is maximised to choose a point.
     pub acquisition: Acquisition,
     /// R and L of the search by the additive bound, in spaces with real parameters.
@@ -165,6 +168,20 @@ impl AdditiveGpUcbSettings {
                 return Err(Error::InvalidSetting { setting, value: value.to_string(), reason });
             }
         }
+        // Structures are scored, and tables for message passing made, without these.
+        let has_others = matches!(self.structure, Structure::Pairs | Structure::Whole);
+        for (setting, value) in [("constant", self.constant), ("common_std", self.common_std)] {
+            let reason = match value {
+                value if !(value >= 0.0 && value.is_finite()) => {
+                    "it must be finite and not negative"
+                }
+                value if value > 0.0 && !has_others => {
+                    "only models of all pairs and of one component have it; set it to 0"
+                }
+                _ => continue,
+            };
+            return Err(Error::InvalidSetting { setting, value: value.to_string(), reason });
+        }
         match self.learning {
             Learning::Every(0) => Err(Error::InvalidSetting {
                 setting: "learning",
@@ -183,22 +200,6 @@ impl AdditiveGpUcbSettings {
                 value: self.lengthscale_growth.to_string(),
                 reason: "it must be between 0 and 1",
             }),
-            _ if !(self.constant >= 0.0 && self.constant.is_finite()) => {
-                Err(Error::InvalidSetting {
-                    setting: "constant",
-                    value: self.constant.to_string(),
-                    reason: "it must be finite and not negative",
-                })
-            }
-            _ if self.constant > 0.0
-                && !matches!(self.structure, Structure::Pairs | Structure::Whole) =>
-            {
-                Err(Error::InvalidSetting {
-                    setting: "constant",
-                    value: self.constant.to_string(),
-                    reason: "only models of all pairs and of one component have one; set it to 0",
-                })
-            }
             _ if !(self.news >= 0.0 && self.news.is_finite()) => Err(Error::InvalidSetting {
                 setting: "news",
                 value: self.news.to_string(),
@@ -360,8 +361,8 @@ impl AdditiveGpUcb {
                     let weight = prior.map_or(share, |prior| prior.pair_weights.median);
                     AllPairs { weights: vec![weight; dimension] }
                 });
-                let constant = settings.constant;
-                AdditivePrior { components, kernel, noise_std, all_pairs, constant }
+                let AdditiveGpUcbSettings { constant, common_std, .. } = settings;
+                AdditivePrior { components, kernel, noise_std, all_pairs, constant, common_std }
             }
         };
         let model = Model {
@@ -578,7 +579,8 @@ impl AdditiveGpUcb {
             KernelStart::InitialEarly => data.len() <= EARLY,
         };
         let components = start.components.clone();
-        let initial = AdditivePrior { components, ..self.initial.clone() };
+        let common_std = start.common_std;
+        let initial = AdditivePrior { components, common_std, ..self.initial.clone() };
         if twice && initial != start {
             let other = kernel_learning(&initial, data, config)?;
             if other.objective > learned.objective {
@@ -599,13 +601,15 @@ impl AdditiveGpUcb {
             _ => self.model.prior.components.clone(),
         };
         let last = self.model.local.as_ref().map_or(&self.initial, |local| &local.own);
+        // What all variables do alike over their ranges tells nothing of what they do in a box.
+        let last = AdditivePrior { common_std: 0.0, ..last.clone() };
         // From the same points and outcomes next to the same would be learned again, and predict as well.
         let is_known = self.settings.outputs == OutputRule::Standardised
             && near.is_everything(self.data.len())
             && components == self.model.prior.components;
         let own = match is_known {
             true => self.model.prior.clone(),
-            false => self.learn_from(last, components, &near.scaled_data()?)?,
+            false => self.learn_from(&last, components, &near.scaled_data()?)?,
         };
         let whole = match is_known {
             true => self.rival_posterior.as_ref(),
@@ -1080,8 +1084,14 @@ mod tests {
         let space = Space::unit_cube(2).unwrap();
         // Where the next ask is after many noisy outcomes at the top of a hill: its σ over η, and whether it is in the box.
         let asked_with = |news: f64, local: Option<LocalSearch>| {
-            let settings =
-                AdditiveGpUcbSettings { news, local, ..AdditiveGpUcbSettings::boscage() };
+            // With what both variables do alike, a bowl would be known everywhere.
+            let common_std = 0.0;
+            let settings = AdditiveGpUcbSettings {
+                news,
+                local,
+                common_std,
+                ..AdditiveGpUcbSettings::boscage()
+            };
             let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
             for trial in 0..90 {
                 let mut rng = Stream::new(9, trial).generator(Purpose::Problem);
@@ -1488,6 +1498,7 @@ mod tests {
             noise_std: 0.15,
             all_pairs: None,
             constant: 0.0,
+            common_std: 0.0,
         }
     }
 
@@ -1636,7 +1647,8 @@ mod tests {
             let prior = optimizer.settings.kernel_learning.prior.as_ref().unwrap();
             assert!((prior.lengthscales.median / kernel.lengthscales[0] - 1.0).abs() < 1e-12);
             // All of the variance of standardised outcomes, and a constant besides.
-            let varies = optimizer.initial.variance() - optimizer.initial.constant;
+            let anywhere = Point(vec![0.3; dimension]);
+            let varies = optimizer.initial.variance(&anywhere) - optimizer.initial.constant;
             assert!((varies - 1.0).abs() < 1e-12);
             assert_eq!(optimizer.initial.constant, 10.0);
             assert!((prior.scales.median / kernel.scales[0] - 1.0).abs() < 1e-12);

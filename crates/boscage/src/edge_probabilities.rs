@@ -33,6 +33,7 @@ use rayon::prelude::*;
 use crate::additive_gp::{AdditivePrior, Dataset, check_data};
 use crate::all_pairs::AllPairs;
 use crate::cholesky::{Factor, Lower, add_transposed_product};
+use crate::common_effect::CommonColumns;
 use crate::error::Result;
 use crate::graph::{Component, Edge, Forest};
 use crate::kernel::{Inputs, Kernel};
@@ -282,6 +283,7 @@ impl Background {
         for b in 0..data.len() {
             alone.column_mut(b).iter_mut().for_each(|value| *value += prior.constant);
         }
+        CommonColumns::new(&prior.kernel, prior.common_std, &x).add_gram(&mut alone);
         Self { alone, noise: (prior.noise_std * prior.noise_std).max(LEAST_NOISE) }
     }
 }
@@ -640,6 +642,7 @@ mod tests {
             noise_std: 0.1,
             all_pairs: Some(AllPairs { weights: vec![0.1; dimension] }),
             constant: 1.0,
+            common_std: 0.0,
         }
     }
 

@@ -3,7 +3,7 @@
 //! Not in the paper, which believes in its forest. Every variable and every pair a little is a model that is seldom far off, and
 //! seldom the best. Whenever it has been learned, it is compared with three others, learned from the same outcomes: the same with a
 //! component for each pair that is likely to interact ([`crate::edge_probabilities`]); every variable and these components only,
-//! without all pairs and constant, which is the paper's idea of few pairs; and one function of all variables, a plain GP
+//! without all pairs, constant and what all variables do alike, which is the paper's idea of few pairs; and one function of all variables, a plain GP
 //! ([`crate::methods::gp_ucb`]). The first two are for functions of few and strong interactions, the last for functions that all
 //! variables shape together, as rotated ones. The rival that makes the outcomes clearly more likely searches the whole space until
 //! the next comparison. The model stays: it begins the next learning and says what is explained.
@@ -149,7 +149,12 @@ impl Guard {
         if !verdict.pairs.is_empty() && (is_due || searches(false)) {
             let mut with_pairs = prior.clone();
             with_pairs.components.extend(verdict.pairs.iter().copied().map(Component::pair));
-            let forest = AdditivePrior { all_pairs: None, constant: 0.0, ..with_pairs.clone() };
+            let forest = AdditivePrior {
+                all_pairs: None,
+                constant: 0.0,
+                common_std: 0.0,
+                ..with_pairs.clone()
+            };
             for start in [with_pairs, forest] {
                 let learned = kernel_learning(&start, data, learning)?;
                 if learned.objective > to_beat {
@@ -294,7 +299,12 @@ mod tests {
             let (_, learning) = optimizer.untrained();
             let mut besides = model.prior.clone();
             besides.components.extend(verdict.pairs.iter().copied().map(Component::pair));
-            let instead = AdditivePrior { all_pairs: None, constant: 0.0, ..besides.clone() };
+            let instead = AdditivePrior {
+                all_pairs: None,
+                constant: 0.0,
+                common_std: 0.0,
+                ..besides.clone()
+            };
             let both = [besides, instead].map(|start| kernel_learning(&start, &data, learning));
             let [besides, instead] = both.map(Result::unwrap);
             let likelier = if instead.objective > besides.objective { instead } else { besides };

@@ -243,7 +243,7 @@ fn sample_in(space: &Space, region: &Region, rng: &mut Generator) -> Result<Poin
 /// Climbs the posterior mean by one coordinate after the other: each is set to the best value of its axis, until nothing changes
 /// or for `SWEEPS` times around.
 ///
-/// The mean is linear in every factor: μ = A + Σ_a B_i(a) α_a e_i(a), so that a value of a coordinate costs one product with
+/// The mean is linear in every factor, but for what all variables do alike: μ = A + Σ_a B_i(a) α_a e_i(a) + g(x_i), so that a value of a coordinate costs one product with
 /// its factors (`axes`, of the grid), which are the same in all sweeps and for all starts.
 fn climb_coordinates(
     posterior: &AdditivePosterior,
@@ -259,10 +259,11 @@ fn climb_coordinates(
         let mut has_changed = false;
         for (i, factors) in axes.iter().enumerate() {
             let weights = moving.weights(i);
-            let mut best = simd::dot(&weights, moving.factor(i));
+            let mut best =
+                simd::dot(&weights, moving.factor(i)) + moving.common_mean(i, point.0[i]);
             let mut chosen = None;
             for (r, factor) in factors.chunks_exact(n).enumerate() {
-                let mean = simd::dot(&weights, factor);
+                let mean = simd::dot(&weights, factor) + moving.common_mean(i, grid.axis(i)[r]);
                 // More than rounding can make of equal numbers.
                 if mean > best + 1e-12 * (1.0 + best.abs()) {
                     (best, chosen) = (mean, Some(r));
@@ -435,9 +436,16 @@ mod tests {
             let y: f64 = point.0.iter().enumerate().map(|(i, x)| (5.0 * x + i as f64).sin()).sum();
             data.push(&point, y + point.0[0] * point.0[dimension - 1]).unwrap();
         }
-        AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None, constant: 0.0 }
-            .condition(&data)
-            .unwrap()
+        AdditivePrior {
+            components,
+            kernel,
+            noise_std: 0.1,
+            all_pairs: None,
+            constant: 0.0,
+            common_std: 0.0,
+        }
+        .condition(&data)
+        .unwrap()
     }
 
     fn pair(i: usize, j: usize) -> Component {

@@ -3,7 +3,8 @@
 //! Paper: section "Kernel", "the established gradient-based approach to learning Θ". Here: L-BFGS-B on the logarithms of
 //! the parameters with the analytic gradient of ρ, from the present parameters, with a stated budget of likelihoods.
 //!
-//! Notation: θ is the vector (log ℓ_1 … log ℓ_D, log σ_1 … log σ_D, log η).
+//! Notation: θ is the vector (log ℓ_1 … log ℓ_D, log σ_1 … log σ_D, log η); beyond the paper, log w_1 … log w_D where all pairs
+//! interact, and log s where variables do something alike, come before log η.
 //!
 //! Cost: each evaluation is one conditioning and one gradient (see [`crate::additive_gp`]).
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::additive_gp::{AdditivePrior, Dataset, check_data};
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
 use crate::quasi_newton::{TOLERANCE, minimize_in_box_to};
 
 /// A prior on positive parameters that belong together: their logarithms are normal around a common value, which is
@@ -58,12 +60,20 @@ pub struct KernelPrior {
     /// On the weights w_i, where all pairs interact.
     #[serde(default = "KernelPrior::default_pair_weights")]
     pub pair_weights: PooledPrior,
+    /// On s, where variables do something alike; its two spreads add up.
+    #[serde(default = "KernelPrior::default_common_std")]
+    pub common_std: PooledPrior,
 }
 
 impl KernelPrior {
     fn default_pair_weights() -> PooledPrior {
         // With 1/D the variance of all pairs together is ½ (D · 1/D)²: a half.
         PooledPrior { median: 1.0, common_log_std: 0.7, log_std: 1.0 }
+    }
+
+    fn default_common_std() -> PooledPrior {
+        // Next to nothing unless the outcomes say more, and then anything: variables that do all alike have 1 in sum.
+        PooledPrior { median: 0.02, common_log_std: 1.5, log_std: 0.1 }
     }
 }
 
@@ -74,6 +84,7 @@ impl Default for KernelPrior {
             scales: PooledPrior { median: 1.0, common_log_std: 1.0, log_std: 1.0 },
             noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
             pair_weights: Self::default_pair_weights(),
+            common_std: Self::default_common_std(),
         }
     }
 }
@@ -111,7 +122,7 @@ pub struct KernelLearning {
     pub tolerance: f64,
     /// Smallest and largest ℓ_i.
     pub lengthscale_bounds: [f64; 2],
-    /// Smallest and largest σ_i, and weight of a variable in pairs.
+    /// Smallest and largest σ_i, weight of a variable in pairs, and s of what variables do alike.
     pub scale_bounds: [f64; 2],
     /// Smallest and largest η; none keeps η as it is.
     pub noise_std_bounds: Option<[f64; 2]>,
@@ -185,7 +196,13 @@ impl KernelLearning {
             });
         }
         if let Some(prior) = &self.prior {
-            for pooled in [prior.lengthscales, prior.scales, prior.noise_std, prior.pair_weights] {
+            for pooled in [
+                prior.lengthscales,
+                prior.scales,
+                prior.noise_std,
+                prior.pair_weights,
+                prior.common_std,
+            ] {
                 for value in [pooled.median, pooled.common_log_std, pooled.log_std] {
                     if !(value > 0.0 && value.is_finite()) {
                         return Err(Error::InvalidSetting {
@@ -266,8 +283,10 @@ pub fn kernel_learning(
 /// θ without the noise.
 fn parameters(prior: &AdditivePrior) -> Vec<f64> {
     let weights = prior.all_pairs.as_ref().map_or([].as_slice(), |pairs| &pairs.weights);
+    let common = (prior.common_std > 0.0).then_some(&prior.common_std);
     let kernel = &prior.kernel;
-    kernel.lengthscales.iter().chain(&kernel.scales).chain(weights).map(|v| v.ln()).collect()
+    let parameters = kernel.lengthscales.iter().chain(&kernel.scales).chain(weights).chain(common);
+    parameters.map(|value| value.ln()).collect()
 }
 
 /// ρ + log prior, as [`kernel_learning`] maximises it, of parameters that are known.
@@ -286,16 +305,14 @@ pub(crate) fn log_posterior_density(
 
 /// The structure with the parameters θ.
 fn with_parameters(start: &AdditivePrior, theta: &[f64]) -> AdditivePrior {
-    let dimension = start.kernel.dimension();
     let mut prior = start.clone();
-    for (i, value) in theta.iter().enumerate() {
-        let value = value.exp();
-        match (i / dimension.max(1), &mut prior.all_pairs) {
-            (0, _) => prior.kernel.lengthscales[i] = value,
-            (1, _) => prior.kernel.scales[i - dimension] = value,
-            (2, Some(all_pairs)) => all_pairs.weights[i - 2 * dimension] = value,
-            _ => prior.noise_std = value,
-        }
+    let weights = prior.all_pairs.as_mut().map_or([].as_mut_slice(), |pairs| &mut pairs.weights);
+    let common = (start.common_std > 0.0).then_some(&mut prior.common_std);
+    let Kernel { lengthscales, scales, .. } = &mut prior.kernel;
+    let parameters = lengthscales.iter_mut().chain(scales).chain(weights).chain(common);
+    // θ may end before the noise.
+    for (parameter, value) in parameters.chain([&mut prior.noise_std]).zip(theta) {
+        *parameter = value.exp();
     }
     prior
 }
@@ -311,6 +328,7 @@ fn posterior_density(
     let mut value = posterior.log_likelihood();
     let rho = posterior.log_likelihood_gradient();
     let mut gradient = [rho.log_lengthscales, rho.log_scales, rho.log_pair_weights].concat();
+    gradient.extend(rho.log_common_std);
     if config.noise_std_bounds.is_some() {
         gradient.push(rho.log_noise_std);
     }
@@ -331,12 +349,14 @@ fn log_prior_density(
 ) -> f64 {
     let Some(density) = &config.prior else { return 0.0 };
     let dimension = prior.kernel.dimension();
-    let parameters = if prior.all_pairs.is_some() { 3 * dimension } else { 2 * dimension };
+    let pairs = if prior.all_pairs.is_some() { 3 * dimension } else { 2 * dimension };
+    let common = pairs + usize::from(prior.common_std > 0.0);
     let groups = [
         (0..dimension, density.lengthscales),
         (dimension..2 * dimension, density.scales),
-        (2 * dimension..parameters, density.pair_weights),
-        (parameters..theta.len(), density.noise_std),
+        (2 * dimension..pairs, density.pair_weights),
+        (pairs..common, density.common_std),
+        (common..theta.len(), density.noise_std),
     ];
     let density = |(range, pooled): (std::ops::Range<usize>, PooledPrior)| {
         pooled.log_density(&theta[range.clone()], &mut gradient[range])
@@ -350,7 +370,7 @@ mod tests {
 
     use super::*;
     use crate::graph::Component;
-    use crate::kernel::{Kernel, KernelFamily};
+    use crate::kernel::KernelFamily;
     use crate::space::Point;
     use crate::stream::{Generator, Purpose, Stream};
 
@@ -404,6 +424,7 @@ mod tests {
             noise_std: 0.1,
             all_pairs: None,
             constant: 0.0,
+            common_std: 0.0,
         }
     }
 
@@ -642,25 +663,39 @@ mod tests {
     fn kernel_prior() -> KernelPrior {
         let scales = PooledPrior { median: 0.9, common_log_std: 0.5, log_std: 0.3 };
         let noise_std = PooledPrior { median: 0.05, common_log_std: 1.0, log_std: 0.2 };
-        KernelPrior { lengthscales: POOLED, scales, noise_std, pair_weights: POOLED }
+        let common_std = PooledPrior { median: 0.2, common_log_std: 0.7, log_std: 0.3 };
+        KernelPrior { lengthscales: POOLED, scales, noise_std, pair_weights: POOLED, common_std }
     }
 
     #[test]
     fn objective_gradient_equals_finite_differences() {
         let truth = planted();
         let data = draw(&truth, 25, &mut random(14));
-        for (noise_std_bounds, prior) in [
-            (None, None),
-            (None, Some(kernel_prior())),
-            (Some([1e-3, 1.0]), None),
-            (Some([1e-3, 1.0]), Some(kernel_prior())),
-        ] {
+        let mut with_all = truth.clone();
+        with_all.all_pairs = Some(crate::all_pairs::AllPairs { weights: vec![0.3; 4] });
+        with_all.common_std = 0.4;
+        let alike = AdditivePrior { common_std: 0.4, ..truth.clone() };
+        for (truth, (noise_std_bounds, prior)) in [truth, alike, with_all].iter().flat_map(|t| {
+            [
+                (None, None),
+                (None, Some(kernel_prior())),
+                (Some([1e-3, 1.0]), None),
+                (Some([1e-3, 1.0]), Some(kernel_prior())),
+            ]
+            .map(|case| (t, case))
+        }) {
             let config = KernelLearning { noise_std_bounds, prior, ..KernelLearning::paper() };
             let mut theta: Vec<f64> =
                 [0.2, 0.3, 0.3, 0.2, 0.8, 1.2, 0.7, 0.9].iter().map(|v: &f64| v.ln()).collect();
+            theta
+                .extend(truth.all_pairs.iter().flat_map(|_| [0.2_f64, 0.5, 0.3, 0.1].map(f64::ln)));
+            theta.extend((truth.common_std > 0.0).then(|| 0.3_f64.ln()));
             theta.extend(noise_std_bounds.map(|_| 0.2_f64.ln()));
+            assert_eq!(parameters(&with_parameters(truth, &theta)).len(), {
+                theta.len() - usize::from(noise_std_bounds.is_some())
+            });
             let density = |theta: &[f64]| {
-                posterior_density(&with_parameters(&truth, theta), &data, &config, theta).unwrap()
+                posterior_density(&with_parameters(truth, theta), &data, &config, theta).unwrap()
             };
             let got = density(&theta).1;
             let want = differences(&theta, |theta| density(theta).0);
@@ -764,6 +799,8 @@ mod tests {
                     KernelPrior { lengthscales: pooled, ..kernel_prior() },
                     KernelPrior { scales: pooled, ..kernel_prior() },
                     KernelPrior { noise_std: pooled, ..kernel_prior() },
+                    KernelPrior { pair_weights: pooled, ..kernel_prior() },
+                    KernelPrior { common_std: pooled, ..kernel_prior() },
                 ] {
                     bad.push(KernelLearning { prior: Some(prior), ..good.clone() });
                 }

@@ -65,7 +65,7 @@
 //! | φ_t, β_t | [`acquisition`] |
 //! | Alg. 2 MSG-PASSING-CONTINUOUS, MSG-PASSING-DISCRETE, ZOOM-STRATEGY | [`message_passing`] |
 //! | Alg. 3 TREE-LEARNING, Alg. 4 GIBBS-SAMPLING, Alg. 5 MUTATION | [`tree_learning`] |
-//! | beyond the paper: all pairs at once, a box around the best point | [`all_pairs`], [`local_search`], [`methods::boscage`] |
+//! | beyond the paper: all pairs at once, what all variables do alike, a box around the best point | [`all_pairs`], [`common_effect`], [`local_search`], [`methods::boscage`] |
 //! | beyond the paper: other models where they explain the outcomes better | [`guard`] |
 //! | beyond the paper: which pairs interact, and whether another model would do better | [`edge_probabilities`], [`model_comparison`] |
 //! | Alg. 1 TREE-GP-UCB | [`additive_gp_ucb`], with the settings in [`methods::tree_gp_ucb`] |
@@ -92,6 +92,7 @@ pub mod additive_gp;
 pub mod additive_gp_ucb;
 pub mod all_pairs;
 mod cholesky;
+pub mod common_effect;
 pub mod design;
 pub mod edge_probabilities;
 pub mod error;

@@ -472,6 +472,7 @@ mod tests {
             noise_std: 0.1,
             all_pairs: None,
             constant: 0.0,
+            common_std: 0.0,
         };
         for ell in near.unscaled(&prior).kernel.lengthscales {
             assert!((ell - 1.5 * 0.2).abs() < 1e-15);
@@ -564,6 +565,7 @@ mod tests {
             noise_std: 0.1,
             all_pairs: None,
             constant: 0.0,
+            common_std: 0.0,
         };
         let log_density = |prior: &AdditivePrior, data: &Dataset, a: usize, scale: f64| {
             let mut others = Dataset::empty(3);

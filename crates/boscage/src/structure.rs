@@ -244,6 +244,7 @@ mod tests {
             noise_std: 0.15,
             all_pairs: None,
             constant: 0.0,
+            common_std: 0.0,
         }
     }
 

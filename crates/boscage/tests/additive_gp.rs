@@ -42,6 +42,7 @@ fn prior(family: KernelFamily, rng: &mut Generator) -> AdditivePrior {
         noise_std: 0.2,
         all_pairs: None,
         constant: 0.0,
+        common_std: 0.0,
     }
 }
 
@@ -267,6 +268,7 @@ fn differences(prior: &AdditivePrior, f: impl Fn(&AdditivePrior) -> f64) -> Like
         log_scales: dimensions.map(|i| slope(&|prior, by| prior.kernel.scales[i] *= by)).collect(),
         log_noise_std: slope(&|prior, by| prior.noise_std *= by),
         log_pair_weights: Vec::new(),
+        log_common_std: None,
     }
 }
 
@@ -474,6 +476,7 @@ fn structure_score_equals_conditioning_along_a_random_walk() {
                 noise_std,
                 all_pairs: None,
                 constant: 0.0,
+                common_std: 0.0,
             };
             let want = prior.condition(&data).unwrap().log_likelihood();
             // The order of the components is of no importance.
@@ -703,7 +706,7 @@ fn duplicates_without_noise_get_by_with_jitter() {
                 let x = point(&prior.kernel, &mut rng);
                 let got = posterior.joint(&x).unwrap();
                 assert!(got.mean.is_finite() && got.mean.abs() < 100.0, "{got:?}");
-                assert!(got.variance >= 0.0 && got.variance <= prior.variance());
+                assert!(got.variance >= 0.0 && got.variance <= prior.variance(&x));
             }
         }
     }
@@ -722,6 +725,7 @@ fn without_data_the_posterior_is_the_prior() {
             log_scales: vec![0.0; DIMENSION],
             log_noise_std: 0.0,
             log_pair_weights: Vec::new(),
+            log_common_std: None,
         };
         assert_eq!(posterior.log_likelihood_gradient(), zero);
         let x = point(&prior.kernel, &mut rng);
@@ -732,7 +736,7 @@ fn without_data_the_posterior_is_the_prior() {
             assert_same(posterior.component(k, &x).unwrap(), Normal { mean: 0.0, variance }, 1e-14);
         }
         assert_same(posterior.joint(&x).unwrap(), Normal { mean: 0.0, variance: sum }, 1e-14);
-        assert_close(prior.variance(), sum, 1e-14);
+        assert_close(prior.variance(&x), sum, 1e-14);
         let gradient = posterior.joint_gradient(&x).unwrap();
         assert_eq!(gradient.mean_gradient, vec![0.0; DIMENSION]);
         assert_eq!(gradient.variance_gradient, vec![0.0; DIMENSION]);
@@ -772,8 +776,14 @@ fn the_number_of_threads_does_not_change_a_bit() {
         let data = dataset(n, &kernel, &mut rng);
         let axes = (0..dimension).map(|_| (0..4).map(|_| rng.random()).collect()).collect();
         let grid = Grid::new(axes).unwrap();
-        let prior =
-            AdditivePrior { components, kernel, noise_std: 0.1, all_pairs: None, constant: 0.0 };
+        let prior = AdditivePrior {
+            components,
+            kernel,
+            noise_std: 0.1,
+            all_pairs: None,
+            constant: 0.0,
+            common_std: 0.0,
+        };
         let with_threads = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
@@ -822,7 +832,7 @@ fn covariances_made_from_factors_give_the_posterior() {
         posterior.whiten(&mut columns);
         assert_eq!(columns.pop(), Some(3.5));
         for ((x, mean), column) in points.iter().zip(means).zip(columns.chunks(150)) {
-            let variance = prior.variance() - dot(column, column);
+            let variance = prior.variance(x) - dot(column, column);
             assert_same(Normal { mean, variance }, posterior.joint(x).unwrap(), 1e-9);
         }
         assert!(posterior.factors(prior.kernel.dimension(), 0.5).is_none());

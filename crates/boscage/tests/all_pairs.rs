@@ -1,4 +1,4 @@
-//! All pairs and a constant against their formula, pair by pair, and gradients against differences.
+//! All pairs, a constant and what all variables do alike against their formulas, and gradients against differences.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ fn prior(family: KernelFamily) -> AdditivePrior {
     let mut components: Vec<Component> = (0..4).map(Component::single).collect();
     components.push(Component::new(vec![0, 2]).unwrap());
     let all_pairs = Some(AllPairs { weights: vec![0.3, 0.5, 0.1, 0.4] });
-    AdditivePrior { components, kernel, noise_std: 0.2, all_pairs, constant: 0.8 }
+    AdditivePrior { components, kernel, noise_std: 0.2, all_pairs, constant: 0.8, common_std: 0.6 }
 }
 
 /// That, and one component of all variables with a constant and no pairs: a plain GP.
@@ -65,7 +65,22 @@ fn covariance(prior: &AdditivePrior, x: &Point, other: &Point) -> f64 {
             }
         }
     }
+    for degree in 0..4 {
+        let alike = |x: &Point| -> f64 { (0..3).map(|i| shifted_legendre(x.0[i])[degree]).sum() };
+        // Three variables are ordered.
+        sum += prior.common_std.powi(2) * alike(x) * alike(other) / 3.0;
+    }
     sum
+}
+
+/// Legendre's polynomials over 0 to 1, with variance 1.
+fn shifted_legendre(x: f64) -> [f64; 4] {
+    [
+        3.0_f64.sqrt() * (2.0 * x - 1.0),
+        5.0_f64.sqrt() * (6.0 * x.powi(2) - 6.0 * x + 1.0),
+        7.0_f64.sqrt() * (20.0 * x.powi(3) - 30.0 * x.powi(2) + 12.0 * x - 1.0),
+        3.0 * (70.0 * x.powi(4) - 140.0 * x.powi(3) + 90.0 * x.powi(2) - 20.0 * x + 1.0),
+    ]
 }
 
 /// Solves Ax = b for a symmetric A by elimination, and gives log det A.
@@ -125,7 +140,7 @@ fn posterior_and_likelihood_are_those_of_the_formula() {
                 close(of_many.mean, mean, 1e-10);
                 close(of_many.variance, found.variance, 1e-9);
             }
-            close(prior.variance(), covariance(&prior, &others[0], &others[0]), 1e-14);
+            close(prior.variance(&others[0]), covariance(&prior, &others[0], &others[0]), 1e-13);
         }
     }
 }
@@ -175,6 +190,8 @@ fn gradients_are_differences() {
             };
             close(found, slope(&weight), 1e-6);
         }
+        let common = slope(&|prior, by| prior.common_std *= by);
+        close(gradient.log_common_std.unwrap(), common, 1e-6);
         close(gradient.log_noise_std, slope(&|prior, by| prior.noise_std *= by), 1e-6);
         for a in 300..305 {
             let x = point(a);
@@ -222,11 +239,58 @@ fn a_constant_of_great_variance_is_the_one_that_fits_best() {
     assert!(far.mean > great.joint(&point(400)).unwrap().mean + 1.0, "{far:?}");
 }
 
+/// What all variables do alike is found from fewer observations than there are variables, and what they do not is not.
+#[test]
+fn what_all_variables_do_alike_is_known_before_what_each_does() {
+    const DIMENSION: usize = 30;
+    let space = Space::unit_cube(DIMENSION).unwrap();
+    let sample = |a: u64| space.sample(&mut Stream::new(9, a).generator(Purpose::Problem));
+    let kernel = Kernel::uniform(KernelFamily::Matern52, DIMENSION, 0.5, 1.0 / DIMENSION as f64);
+    let components = (0..DIMENSION).map(Component::single).collect();
+    let prior = AdditivePrior {
+        components,
+        kernel,
+        noise_std: 0.01,
+        all_pairs: None,
+        constant: 1.0,
+        common_std: 0.3,
+    };
+    // The share of the variance at other points that is predicted from 15 observations.
+    let predicted = |prior: &AdditivePrior, f: &dyn Fn(usize, f64) -> f64| {
+        let value = |x: &Point| x.0.iter().enumerate().map(|(i, &x)| f(i, x)).sum::<f64>();
+        let mut data = Dataset::empty(DIMENSION);
+        for a in 0..15 {
+            data.push(&sample(a), value(&sample(a))).unwrap();
+        }
+        let posterior = prior.condition(&data).unwrap();
+        let others: Vec<Point> = (100..300).map(sample).collect();
+        let mean = others.iter().map(value).sum::<f64>() / 200.0;
+        let left = |x: &Point| (posterior.joint(x).unwrap().mean - value(x)).powi(2);
+        let all = |x: &Point| (value(x) - mean).powi(2);
+        1.0 - others.iter().map(left).sum::<f64>() / others.iter().map(all).sum::<f64>()
+    };
+    let without = AdditivePrior { common_std: 0.0, ..prior.clone() };
+    let alike = |_: usize, x: f64| (x - 0.4).powi(2);
+    let (with_it, without_it) = (predicted(&prior, &alike), predicted(&without, &alike));
+    assert!(with_it > 0.85 && without_it < 0.2, "{with_it} {without_it}");
+    // Half of the variables do the opposite: nothing is gained, and next to nothing lost.
+    let opposite = |i: usize, x: f64| if i % 2 == 0 { alike(i, x) } else { -alike(i, x) };
+    let (with_it, without_it) = (predicted(&prior, &opposite), predicted(&without, &opposite));
+    assert!((with_it - without_it).abs() < 0.1, "{with_it} {without_it}");
+}
+
 #[test]
 fn weights_that_make_no_kernel_are_refused() {
+    let changed = |change: &dyn Fn(&mut AdditivePrior)| {
+        let mut prior = prior(KernelFamily::Rbf);
+        change(&mut prior);
+        prior.condition(&data(3)).err()
+    };
     let with = |weights: Vec<f64>, constant: f64| {
-        let all_pairs = Some(AllPairs { weights });
-        AdditivePrior { all_pairs, constant, ..prior(KernelFamily::Rbf) }.condition(&data(3)).err()
+        changed(&|prior| {
+            prior.all_pairs = Some(AllPairs { weights: weights.clone() });
+            prior.constant = constant;
+        })
     };
     let dimension = with(vec![0.1; 3], 0.0);
     assert!(matches!(dimension, Some(Error::WrongDimension { expected: 4, found: 3, .. })));
@@ -235,6 +299,8 @@ fn weights_that_make_no_kernel_are_refused() {
         assert!(matches!(refused, Some(Error::InvalidSetting { setting: "all_pairs", .. })));
         let refused = with(vec![0.1; 4], weight);
         assert!(matches!(refused, Some(Error::InvalidSetting { setting: "constant", .. })));
+        let refused = changed(&|prior| prior.common_std = weight);
+        assert!(matches!(refused, Some(Error::InvalidSetting { setting: "common_std", .. })));
     }
     // No interaction at all is a kernel.
     assert!(with(vec![0.0; 4], 0.0).is_none());
@@ -243,13 +309,15 @@ fn weights_that_make_no_kernel_are_refused() {
 #[test]
 fn priors_survive_json_with_and_without_pairs() {
     let with = prior(KernelFamily::Matern52);
-    let without = AdditivePrior { all_pairs: None, constant: 0.0, ..with.clone() };
+    let without = AdditivePrior { all_pairs: None, constant: 0.0, common_std: 0.0, ..with.clone() };
     for prior in [&with, &without] {
         let json = serde_json::to_string(prior).unwrap();
         assert_eq!(serde_json::from_str::<AdditivePrior>(&json).unwrap(), *prior);
     }
     let json = serde_json::to_string(&without).unwrap();
-    assert!(!json.contains("all_pairs") && !json.contains("constant"), "{json}");
+    for absent in ["all_pairs", "constant", "common_std"] {
+        assert!(!json.contains(absent), "{json}");
+    }
     // As it was stored before: the constant a part of all pairs.
     let mut before = serde_json::to_value(&with).unwrap();
     let constant = before.as_object_mut().unwrap().remove("constant").unwrap();

@@ -289,6 +289,7 @@ fn truth(dimension: usize) -> AdditivePrior {
         noise_std: 0.1,
         all_pairs: None,
         constant: 0.0,
+        common_std: 0.0,
     }
 }
 

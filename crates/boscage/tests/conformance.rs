@@ -72,6 +72,7 @@ fn named(name: &str, dimension: usize) -> Method {
                 noise_std: 0.1,
                 all_pairs: None,
                 constant: 0.0,
+                common_std: 0.0,
             };
             Method::Oracle(Box::new(AdditiveGpUcbSettings::oracle(Some(truth))))
         }

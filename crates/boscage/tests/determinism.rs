@@ -39,6 +39,7 @@ fn named(dimension: usize) -> impl Iterator<Item = (&'static str, Method)> {
         noise_std: 0.1,
         all_pairs: None,
         constant: 0.0,
+        common_std: 0.0,
     };
     Method::NAMES.into_iter().map(move |known| match (known.method)() {
         Method::Oracle(_) => {

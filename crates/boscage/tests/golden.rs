@@ -72,6 +72,7 @@ fn prior(case: &Value) -> AdditivePrior {
         noise_std: number(&case["noise_std"]),
         all_pairs: None,
         constant: 0.0,
+        common_std: 0.0,
     }
 }
 

@@ -629,7 +629,14 @@ impl Problem for DrawnFunction {
         components.sort_unstable();
         // A GP without noise is not one that can be conditioned on everything.
         let noise_std = self.noise_std.max(LEAST_NOISE * self.variance.sqrt());
-        Some(AdditivePrior { components, kernel, noise_std, all_pairs: None, constant: 0.0 })
+        Some(AdditivePrior {
+            components,
+            kernel,
+            noise_std,
+            all_pairs: None,
+            constant: 0.0,
+            common_std: 0.0,
+        })
     }
 }
 

@@ -34,6 +34,11 @@ pub fn presets() -> Vec<Preset> {
         spec: ProblemSpec::Discrete(Discrete::new(function)),
     };
     let turned = |function| Rotated { noise_std: PAPER_NOISE, ..Rotated::new(function) };
+    let moved = |function, variables| Rotated {
+        dimension: Some(variables),
+        turn: false,
+        ..turned(function)
+    };
     // The box of the published experiments. The minimum is at −2.9 on each axis, far from the centre and the corners.
     let styblinski_tang = |dimension| ClosedForm {
         low: Some(-4.0),
@@ -218,6 +223,41 @@ pub fn presets() -> Vec<Preset> {
             "quadratic-embedded-100",
             "a quadratic bowl in a random subspace of 100 dimensions: 8 directions matter",
             turned(RotatedFunction::Quadratic),
+        ),
+        rotated(
+            "ackley-moved-50",
+            "Ackley of 50 variables, its minimum moved by the seed",
+            moved(RotatedFunction::Ackley, 50),
+        ),
+        rotated(
+            "levy-moved-50",
+            "Lévy of 50 variables, its minimum moved by the seed",
+            moved(RotatedFunction::Levy, 50),
+        ),
+        rotated(
+            "rastrigin-moved-30",
+            "Rastrigin of 30 variables, its minimum moved by the seed",
+            moved(RotatedFunction::Rastrigin, 30),
+        ),
+        rotated(
+            "griewank-moved-60",
+            "Griewank of 60 variables, its minimum moved by the seed: a wide bowl",
+            moved(RotatedFunction::Griewank, 60),
+        ),
+        rotated(
+            "rosenbrock-moved-40",
+            "Rosenbrock's curved valley in 40 variables, moved by the seed",
+            moved(RotatedFunction::Rosenbrock, 40),
+        ),
+        rotated(
+            "styblinski-tang-moved-50",
+            "Styblinski–Tang of 50 variables, its minimum moved by the seed",
+            moved(RotatedFunction::StyblinskiTang, 50),
+        ),
+        rotated(
+            "ellipsoid-moved-100",
+            "a quadratic bowl of 100 variables of different weights, moved by the seed",
+            moved(RotatedFunction::Ellipsoid, 100),
         ),
         discrete(
             "ackley53",

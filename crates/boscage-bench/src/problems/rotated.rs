@@ -2,7 +2,8 @@
 //!
 //! No variable and no pair of variables explains such a function, so these are problems on which a sum over the edges of a
 //! forest is the wrong model. f(R(x − x*)) with a random orthogonal matrix R and a random place x* of the minimum, both drawn by
-//! the seed.
+//! the seed. Without the rotation, f(x − x*) is what many test functions are, but with its minimum elsewhere for every variable: not
+//! at the centre, and not on a diagonal.
 //!
 //! Sources:
 //! - Ackley: D. Ackley, *A Connectionist Machine for Genetic Hillclimbing*, 1987; on \[−5, 10\] as in Eriksson et al.,
@@ -194,7 +195,15 @@ pub(super) fn ackley(z: impl ExactSizeIterator<Item = f64>) -> f64 {
         - std::f64::consts::E * (waves / count - 1.0).exp_m1()
 }
 
-/// A test function, turned about by the seed.
+fn turned() -> bool {
+    true
+}
+
+fn is_turned(turn: &bool) -> bool {
+    *turn
+}
+
+/// A test function, turned about and moved by the seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rotated {
@@ -206,10 +215,13 @@ pub struct Rotated {
     /// Whether the variables are integers. The minimum then is at integers too.
     #[serde(default)]
     pub integer: bool,
+    /// Whether it is turned about, or only moved.
+    #[serde(default = "turned", skip_serializing_if = "is_turned")]
+    pub turn: bool,
     /// Standard deviation of the observation noise.
     #[serde(default)]
     pub noise_std: f64,
-    /// Seed of the rotation and the place of the minimum; if it is left out, every seed of the experiment has its own.
+    /// Seed of the rotation, if there is one, and the place of the minimum; if it is left out, every seed of the experiment has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draw_seed: Option<u64>,
 }
@@ -217,7 +229,8 @@ pub struct Rotated {
 impl Rotated {
     /// The function in its usual number of variables, without noise.
     pub fn new(function: RotatedFunction) -> Self {
-        Self { function, dimension: None, integer: false, noise_std: 0.0, draw_seed: None }
+        let (dimension, integer, turn) = (None, false, true);
+        Self { function, dimension, integer, turn, noise_std: 0.0, draw_seed: None }
     }
 
     /// Refuses numbers that make no sense.
@@ -233,6 +246,11 @@ impl Rotated {
             return Err(Error::problem(
                 "the minimum of hartmann6 in a subspace is not at integers; set integer = false",
             ));
+        }
+        if !self.turn && self.function.directions(dimension) < dimension {
+            return Err(Error::problem(format!(
+                "{name} is in a random subspace, which is what it is turned into; set turn = true"
+            )));
         }
         check_noise(self.noise_std)
     }
@@ -267,7 +285,10 @@ impl Rotated {
             }
             _ => {
                 let count = self.function.directions(dimension);
-                let directions = orthonormal(count, dimension, &mut rng);
+                let directions = match self.turn {
+                    true => orthonormal(count, dimension, &mut rng),
+                    false => axes(dimension),
+                };
                 let place = |_| {
                     let share = MARGIN + (1.0 - 2.0 * MARGIN) * rng.random::<f64>();
                     let place = low as f64 + share * (high - low) as f64;
@@ -328,6 +349,12 @@ fn orthonormal(count: usize, dimension: usize, rng: &mut Generator) -> Vec<Vec<f
         }
     }
     rows
+}
+
+/// The directions of the variables themselves.
+fn axes(dimension: usize) -> Vec<Vec<f64>> {
+    let row = |i| (0..dimension).map(|j| f64::from(u8::from(i == j))).collect();
+    (0..dimension).map(row).collect()
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -147,6 +147,7 @@ pub(crate) fn large() -> StudyView {
             noise_std: 0.1,
             all_pairs: None,
             constant: 0.0,
+            common_std: 0.0,
         },
         outputs: OutputMap::fit(OutputRule::Standardised, &outcomes),
         observations: 1000,

@@ -48,6 +48,7 @@ impl Problem {
             noise_std: NOISE_STD,
             all_pairs: None,
             constant: 0.0,
+            common_std: 0.0,
         }
     }
 

@@ -1,10 +1,10 @@
 //! The default method.
 //!
 //! Not in the paper, but made of its parts and of what measurements say about them (`docs/default-method.md`): an additive GP of all
-//! variables and all pairs, whose parameters are really trained and drawn to common values; the joint upper confidence bound, with
-//! more weight on the uncertainty where its maximum would say nothing new; one ask in three a local one, and most where the whole
-//! space tells little; and other models that search where they explain the outcomes better. Each part can be switched off or
-//! changed in the settings.
+//! variables, all pairs and what the variables do alike, whose parameters are really trained and drawn to common values; the joint
+//! upper confidence bound, with more weight on the uncertainty where its maximum would say nothing new; one ask in three a local
+//! one, and most where the whole space tells little; and other models that search where they explain the outcomes better. Each part
+//! can be switched off or changed in the settings.
 //!
 //! Cost of an ask with n observations: about a hundred joint gradients, n² + D·n each, and 64·n²/2 for the starts, and up to three
 //! times as much again where nothing is left to gain near the best points; a learning step adds up to 160 gradients of ρ, n³/2 +
@@ -35,6 +35,7 @@ impl AdditiveGpUcbSettings {
                     noise_std: PooledPrior { median: 0.08, common_log_std: 0.5, log_std: 0.1 },
                     // Half of the variance to single variables, ½ (D · 1/D)² to all pairs: no opinion which of them it is.
                     pair_weights: PooledPrior { median: 1.0, common_log_std: 0.7, log_std: 1.0 },
+                    ..KernelPrior::default()
                 }),
                 most_observations: Some(400),
             },
@@ -43,6 +44,7 @@ impl AdditiveGpUcbSettings {
             lengthscale: 0.5,
             noise_std: 0.08,
             constant: 1.0,
+            common_std: 0.1,
             acquisition: Acquisition::Joint(2.0),
             centre: true,
             local: Some(LocalSearch::default()),
