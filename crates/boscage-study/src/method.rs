@@ -289,6 +289,9 @@ mod tests {
             let settings = json["settings"].as_object_mut().unwrap();
             settings.remove("constant");
             settings.remove("common_std");
+            if let Some(prior) = settings["kernel_learning"]["prior"].as_object_mut() {
+                prior.remove("common_std");
+            }
             settings.insert("surprise".to_string(), json!(surprise));
             if let Some(guard) = settings["guard"].as_object_mut() {
                 guard.remove("constant");
@@ -513,7 +516,9 @@ mod tests {
         let prior = paper.iter().find(|s| s.path == "kernel_learning.prior").unwrap();
         assert_eq!(prior.default, Value::Null);
         assert!(
-            prior.help.contains("A table with common_std, lengthscales, noise_std, pair_weights, scales"),
+            prior
+                .help
+                .contains("A table with common_std, lengthscales, noise_std, pair_weights, scales"),
             "{}",
             prior.help
         );

@@ -9,6 +9,7 @@
 
 use boscage::additive_gp::{AdditivePosterior, Dataset};
 use boscage::additive_gp_ucb::AdditiveGpUcbSettings;
+use boscage::graph::Component;
 use boscage::guard::{Rival, Verdict};
 use boscage::model_comparison::ModelComparison;
 use boscage::{Method, Model, Stream, Value};
@@ -360,7 +361,7 @@ fn solved(mut matrix: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
 #[test]
 fn bands_are_those_of_averages_over_a_grid() {
     const SIZE: usize = 32;
-    for method in ["tree", "gp-ucb"] {
+    for method in ["tree", "gp-ucb", "boscage"] {
         let parameters = vec![real("a", 0.0, 1.0), real("b", 0.0, 1.0)];
         let view = study(parameters, method, Goal::Maximize, 20, |_, values| {
             let x = numbers(values);
@@ -370,8 +371,27 @@ fn bands_are_those_of_averages_over_a_grid() {
         let (_, data) = posterior(&view, None);
         let prior = &model(&view).prior;
         let kernel = |x: &[f64], y: &[f64]| {
+            let alone =
+                |i: usize| prior.kernel.value(&Component::single(i), x, y) / prior.kernel.scales[i];
+            let pairs = prior
+                .all_pairs
+                .as_ref()
+                .map_or(0.0, |pairs| pairs.weights[0] * pairs.weights[1] * alone(0) * alone(1));
+            // What both do alike, by Legendre's polynomials over 0 to 1.
+            let alike = |x: &[f64], k: usize| -> f64 {
+                let value = |x: &f64| match k {
+                    1 => 2.0 * x - 1.0,
+                    2 => 6.0 * x.powi(2) - 6.0 * x + 1.0,
+                    3 => 20.0 * x.powi(3) - 30.0 * x.powi(2) + 12.0 * x - 1.0,
+                    _ => 70.0 * x.powi(4) - 140.0 * x.powi(3) + 90.0 * x.powi(2) - 20.0 * x + 1.0,
+                };
+                x.iter().map(value).sum()
+            };
+            let common = (1..=4).map(|k| (2 * k + 1) as f64 / 2.0 * alike(x, k) * alike(y, k));
             prior.constant
                 + prior.components.iter().map(|g| prior.kernel.value(g, x, y)).sum::<f64>()
+                + pairs
+                + prior.common_std.powi(2) * common.sum::<f64>()
         };
         let points: Vec<Vec<f64>> = (0..20).map(|a| data.point(a).0).collect();
         let gram: Vec<Vec<f64>> = (0..20)

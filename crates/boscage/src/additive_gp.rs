@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::all_pairs::{self, AllPairs};
 use crate::cholesky::{Factor, Lower};
-use crate::common_effect::{self, CommonColumns, DEGREE};
+use crate::common_effect::{CommonColumns, CommonEffect, DEGREE};
 use crate::error::{Error, Result};
 use crate::graph::Component;
 use crate::kernel::{Inputs, Kernel};
@@ -134,8 +134,8 @@ pub struct AdditivePrior {
     /// it is, the more it is left to the outcomes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub constant: f64,
-    /// s of [`crate::common_effect`]: the standard deviation of what all variables do alike, for each of the four degrees of a
-    /// polynomial; 0 in the paper's methods, which have no such part.
+    /// s of [`crate::common_effect`]: the standard deviation of what all variables do alike at a random point, for each of the four
+    /// degrees of a polynomial; 0 in the paper's methods, which have no such part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub common_std: f64,
 }
@@ -193,7 +193,7 @@ impl AdditivePrior {
         self.validate()?;
         check_data(&self.kernel, data)?;
         let inputs = Inputs::new(&self.kernel, &data.x);
-        let common = CommonColumns::new(&self.kernel, self.common_std, &data.x);
+        let common = CommonColumns::new(CommonEffect::new(&self.kernel, self.common_std), &data.x);
         let factor = Factor::new(&self.gram(&inputs, &common), self.noise_std * self.noise_std)?;
         let mut posterior = AdditivePosterior {
             prior: self.clone(),
@@ -210,7 +210,12 @@ impl AdditivePrior {
 
     /// κ(x, x): the prior variance of the whole sum at a point.
     pub fn variance(&self, point: &Point) -> f64 {
-        let q = self.common(point);
+        let effect = CommonEffect::new(&self.kernel, self.common_std);
+        self.variance_with(effect.of_point(&point.0))
+    }
+
+    /// The same at a point with these q_1, …, q_4 of [`crate::common_effect`].
+    fn variance_with(&self, q: [f64; DEGREE]) -> f64 {
         self.variance_without_common() + simd::dot(&q, &q)
     }
 
@@ -218,14 +223,6 @@ impl AdditivePrior {
     fn variance_without_common(&self) -> f64 {
         let components: f64 = self.components.iter().map(|g| self.kernel.amplitude(g)).sum();
         components + self.all_pairs.as_ref().map_or(0.0, AllPairs::variance) + self.constant
-    }
-
-    /// q_1, …, q_4 of [`crate::common_effect`] at a point.
-    fn common(&self, point: &Point) -> [f64; DEGREE] {
-        match self.common_std {
-            0.0 => [0.0; DEGREE],
-            std => common_effect::of_point(&self.kernel, std, &point.0),
-        }
     }
 
     /// The matrix K of the whole sum, without noise.
@@ -261,13 +258,18 @@ impl AdditivePrior {
         (alone, joint)
     }
 
-    /// κ(row a, x) of the whole sum for every observation.
-    fn covariances(&self, inputs: &Inputs, common: &CommonColumns, point: &Point) -> Vec<f64> {
-        let factors = inputs.factors(&self.kernel, &point.0);
-        self.covariances_of(inputs, common, &factors, self.common(point))
+    /// κ(row a, x) of the whole sum for every observation; q are q_1, …, q_4 of the point.
+    fn covariances(
+        &self,
+        inputs: &Inputs,
+        common: &CommonColumns,
+        point: &Point,
+        q: [f64; DEGREE],
+    ) -> Vec<f64> {
+        self.covariances_of(inputs, common, &inputs.factors(&self.kernel, &point.0), q)
     }
 
-    /// The same from the factors of the point and what it has of q_1, …, q_4.
+    /// The same from the factors of the point.
     fn covariances_of(
         &self,
         inputs: &Inputs,
@@ -420,7 +422,7 @@ pub(crate) struct MovingPoint<'a> {
     /// P of [`crate::all_pairs`].
     p: Option<Vec<f64>>,
     /// The means of b_1, …, b_4 of [`crate::common_effect`].
-    common: [f64; DEGREE],
+    b: [f64; DEGREE],
     components_of: Vec<Vec<&'a Component>>,
 }
 
@@ -434,12 +436,12 @@ impl MovingPoint<'_> {
     pub(crate) fn common_mean(&self, i: usize, x: f64) -> f64 {
         match self.posterior.prior.common_std {
             0.0 => 0.0,
-            _ => simd::dot(&self.posterior.common_features(i, x), &self.common),
+            _ => simd::dot(&self.posterior.common_features(i, x), &self.b),
         }
     }
 
-    /// B_i ∘ α, where B_i = ∂k/∂e_i: the posterior mean is a constant plus the product of these with the factors of variable i,
-    /// plus what it does like all others, whatever its coordinate.
+    /// B_i ∘ α, where B_i = ∂k/∂e_i: whatever the coordinate of variable i, the posterior mean is a constant, the product of these
+    /// with its factors, and what it does like all others.
     pub(crate) fn weights(&self, i: usize) -> Vec<f64> {
         let AdditivePosterior { prior, alpha, .. } = self.posterior;
         let mut weights = vec![0.0; alpha.len()];
@@ -543,17 +545,18 @@ impl AdditivePosterior {
     fn append_row(&mut self, point: &Point) -> Result<()> {
         self.check(point)?;
         let kernel = &self.prior.kernel;
-        let row = self.prior.covariances(&self.inputs, &self.common, point);
+        let q = self.common.effect.of_point(&point.0);
+        let row = self.prior.covariances(&self.inputs, &self.common, point, q);
         let noise = self.prior.noise_std * self.prior.noise_std;
-        let mut common = self.common.clone();
-        common.push(self.prior.common(point));
-        if self.factor.append(&row, self.prior.variance(point) + noise).is_err() {
+        if self.factor.append(&row, self.prior.variance_with(q) + noise).is_err() {
             // The new row is a combination of the others to working precision: factor afresh, with jitter.
             let mut inputs = self.inputs.clone();
             inputs.push(kernel, &point.0);
+            let mut common = self.common.clone();
+            common.push(q);
             self.factor = Factor::new(&self.prior.gram(&inputs, &common), noise)?;
         }
-        self.common = common;
+        self.common.push(q);
         self.inputs.push(kernel, &point.0);
         for (column, &x) in self.x.iter_mut().zip(&point.0) {
             column.push(x);
@@ -698,8 +701,9 @@ impl AdditivePosterior {
     /// Mean and variance of the whole sum at a point, cross-covariances of the components included.
     pub fn joint(&self, point: &Point) -> Result<Normal> {
         self.check(point)?;
-        let covariances = self.prior.covariances(&self.inputs, &self.common, point);
-        Ok(self.normal(covariances, self.prior.variance(point)))
+        let q = self.common.effect.of_point(&point.0);
+        let covariances = self.prior.covariances(&self.inputs, &self.common, point, q);
+        Ok(self.normal(covariances, self.prior.variance_with(q)))
     }
 
     fn normal(&self, mut covariances: Vec<f64>, prior_variance: f64) -> Normal {
@@ -714,15 +718,15 @@ impl AdditivePosterior {
         self.check(point)?;
         let kernel = &self.prior.kernel;
         let (factors, slopes) = self.inputs.factors_and_slopes(kernel, &point.0);
-        let q = self.prior.common(point);
+        let q = self.common.effect.of_point(&point.0);
         let covariances = self.prior.covariances_of(&self.inputs, &self.common, &factors, q);
         let mean = simd::dot(&covariances, &self.alpha);
         // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
         let mut solved = covariances;
         let explained = self.factor.solve(&mut solved);
-        let variance = (self.prior.variance(point) - explained).max(0.0);
-        // By how much b_k q_k and what is not known of it change with q_k.
-        let common = self.common.dot(&self.alpha);
+        let variance = (self.prior.variance_with(q) - explained).max(0.0);
+        // The mean of b_k, which is how much the mean changes with q_k, and half of how much the variance does.
+        let b = self.common.dot(&self.alpha);
         let told = self.common.dot(&solved);
         let unknown: [f64; DEGREE] = std::array::from_fn(|k| q[k] - told[k]);
 
@@ -734,28 +738,17 @@ impl AdditivePosterior {
             mean_gradient[i] = by_alpha;
             variance_gradient[i] = -2.0 * by_solved;
             if self.prior.common_std > 0.0 {
-                let slopes = self.common_slopes(i, point.0[i]);
-                mean_gradient[i] += simd::dot(&slopes, &common);
+                let slopes = self.common.effect.slopes(i, point.0[i]);
+                mean_gradient[i] += simd::dot(&slopes, &b);
                 variance_gradient[i] += 2.0 * simd::dot(&slopes, &unknown);
             }
         }
         Ok(JointGradient { normal: Normal { mean, variance }, mean_gradient, variance_gradient })
     }
 
-    /// ∂q_k/∂x_i.
-    fn common_slopes(&self, i: usize, x: f64) -> [f64; DEGREE] {
-        match self.prior.common_std {
-            0.0 => [0.0; DEGREE],
-            std => common_effect::slopes(&self.prior.kernel, std, i, x),
-        }
-    }
-
     /// What variable i has of q_1, …, q_4 of [`crate::common_effect`] at a coordinate.
     pub fn common_features(&self, i: usize, x: f64) -> [f64; DEGREE] {
-        match self.prior.common_std {
-            0.0 => [0.0; DEGREE],
-            std => common_effect::features(&self.prior.kernel, std, i, x),
-        }
+        self.common.effect.features(i, x)
     }
 
     /// Adds the covariances of Σ_k weight_k b_k with all observations, b_k the coefficients of what all variables do alike.
@@ -816,9 +809,7 @@ impl AdditivePosterior {
         let others = self.others(&factors);
         for (i, (factor, slope)) in factors.iter().zip(&mut slopes).enumerate() {
             simd::multiply(slope, &others.of(i, factor));
-            if self.prior.common_std > 0.0 {
-                self.common.add(self.common_slopes(i, point.0[i]), slope);
-            }
+            self.common.add(self.common.effect.slopes(i, point.0[i]), slope);
             mean[i] = simd::dot(slope, &self.alpha);
             block[i * n..(i + 1) * n].copy_from_slice(slope);
         }
@@ -837,11 +828,12 @@ impl AdditivePosterior {
                 covariance.column_mut(i)[0] += all_pairs.variance_with(i) * kernel.curvature(i);
             }
         }
-        let common: Vec<[f64; DEGREE]> =
-            point.0.iter().enumerate().map(|(i, &x)| self.common_slopes(i, x)).collect();
+        let effect = &self.common.effect;
+        let alike: Vec<[f64; DEGREE]> =
+            point.0.iter().enumerate().map(|(i, &x)| effect.slopes(i, x)).collect();
         for j in 0..dimension {
             for (i, value) in (j..dimension).zip(covariance.column_mut(j)) {
-                *value += simd::dot(&common[i], &common[j]) - simd::dot(column(i), column(j));
+                *value += simd::dot(&alike[i], &alike[j]) - simd::dot(column(i), column(j));
             }
         }
         let deviation = Factor::new(&covariance, 0.0)?.lower_times(z);
@@ -868,17 +860,21 @@ impl AdditivePosterior {
                 components_of[i].push(component);
             }
         }
-        let common = self.common.dot(&self.alpha);
-        Ok(MovingPoint { posterior: self, factors, p, common, components_of })
+        let b = self.common.dot(&self.alpha);
+        Ok(MovingPoint { posterior: self, factors, p, b, components_of })
     }
 
     /// Mean and variance of the whole sum at many points, solved for in one block.
     pub fn joint_many(&self, points: &[Point]) -> Result<Vec<Normal>> {
         let n = self.len();
+        let variance = self.prior.variance_without_common();
         let mut block = Vec::with_capacity(n * points.len());
+        let mut variances = Vec::with_capacity(points.len());
         for point in points {
             self.check(point)?;
-            block.extend(self.prior.covariances(&self.inputs, &self.common, point));
+            let q = self.common.effect.of_point(&point.0);
+            block.extend(self.prior.covariances(&self.inputs, &self.common, point, q));
+            variances.push(variance + simd::dot(&q, &q));
         }
         let columns = |block: &[f64], f: &dyn Fn(&[f64]) -> f64| -> Vec<f64> {
             (0..points.len()).map(|c| f(&block[c * n..(c + 1) * n])).collect()
@@ -886,11 +882,11 @@ impl AdditivePosterior {
         let means = columns(&block, &|k| simd::dot(k, &self.alpha));
         self.factor.forward_solve_columns(&mut block, points.len());
         let explained = columns(&block, &|z| simd::dot(z, z));
-        let normal = |((mean, explained), point): ((f64, f64), &Point)| Normal {
+        let normal = |((mean, explained), variance): ((f64, f64), f64)| Normal {
             mean,
-            variance: (self.prior.variance(point) - explained).max(0.0),
+            variance: (variance - explained).max(0.0),
         };
-        Ok(means.into_iter().zip(explained).zip(points).map(normal).collect())
+        Ok(means.into_iter().zip(explained).zip(variances).map(normal).collect())
     }
 
     /// μ^G of all components on a grid, without variances: no solve is needed, so that fine grids are cheap.

@@ -94,7 +94,7 @@ pub struct AdditiveGpUcbSettings {
     /// How the structure is chosen.
     pub structure: Structure,
     /// How Θ and the noise are learned. The median of the prior on scales counts in multiples of `scale`, that on the
-    /// weights of pairs in multiples of 1/D.
+    /// weights of pairs in multiples of 1/D, that on what all variables do alike in multiples of 1/√D.
     pub kernel_learning: KernelLearning,
     /// Where it starts from.
     pub kernel_start: KernelStart,
@@ -115,8 +115,8 @@ pub struct AdditiveGpUcbSettings {
     /// The variance of a constant that is part of the model, in the same units: far from all observations the constant is expected,
     /// and not the average outcome. It is not learned; 0 for none.
     pub constant: f64,
-    /// The standard deviation of what all variables do alike, a polynomial of degree 4, to begin with: for each degree, in the same
-    /// units ([`crate::common_effect`]). 0 for no such part.
+    /// The standard deviation of what all variables do alike at a random point, to begin with: of a polynomial of degree 4, for each
+    /// degree, in the same units ([`crate::common_effect`]). It is learned; 0 for no such part.
     pub common_std: f64,
     /// What is maximised to choose a point.
     pub acquisition: Acquisition,
@@ -181,6 +181,15 @@ impl AdditiveGpUcbSettings {
                 _ => continue,
             };
             return Err(Error::InvalidSetting { setting, value: value.to_string(), reason });
+        }
+        if let Structure::Given(Some(given)) = &self.structure
+            && given.common_std > 0.0
+        {
+            return Err(Error::InvalidSetting {
+                setting: "structure",
+                value: format!("common_std {}", given.common_std),
+                reason: "a given sum is searched component by component; set common_std to 0",
+            });
         }
         match self.learning {
             Learning::Every(0) => Err(Error::InvalidSetting {
@@ -344,6 +353,8 @@ impl AdditiveGpUcb {
             prior.scales.median *= scale;
             prior.pair_weights.median /= dimension as f64;
             prior.lengthscales.median *= growth;
+            // What is expected in a corner before anything is seen does not grow with D.
+            prior.common_std.median /= (dimension as f64).sqrt();
         }
         let lengthscale = settings.lengthscale * growth;
         let mut kernel = Kernel::uniform(settings.family, dimension, lengthscale, scale);
@@ -579,7 +590,7 @@ impl AdditiveGpUcb {
             KernelStart::InitialEarly => data.len() <= EARLY,
         };
         let components = start.components.clone();
-        let common_std = start.common_std;
+        let common_std = if start.common_std > 0.0 { self.initial.common_std } else { 0.0 };
         let initial = AdditivePrior { components, common_std, ..self.initial.clone() };
         if twice && initial != start {
             let other = kernel_learning(&initial, data, config)?;
@@ -1232,9 +1243,14 @@ mod tests {
     fn a_constant_is_refused_where_structures_are_scored_without_and_where_it_is_no_number() {
         let tree = AdditiveGpUcbSettings { constant: 1.0, ..AdditiveGpUcbSettings::default() };
         assert!(tree.validate().unwrap_err().to_string().contains("set it to 0"));
+        let alike = AdditiveGpUcbSettings { common_std: 0.1, ..AdditiveGpUcbSettings::default() };
+        assert!(alike.validate().unwrap_err().to_string().contains("set it to 0"));
         for constant in [-1.0, f64::NAN, f64::INFINITY] {
             let settings = AdditiveGpUcbSettings { constant, ..AdditiveGpUcbSettings::gp_ucb() };
             assert!(settings.validate().unwrap_err().to_string().contains("constant"));
+            let common_std = constant;
+            let settings = AdditiveGpUcbSettings { common_std, ..AdditiveGpUcbSettings::boscage() };
+            assert!(settings.validate().unwrap_err().to_string().contains("common_std"));
         }
     }
 
@@ -1261,6 +1277,7 @@ mod tests {
             optimizer.model.prior.kernel.scales.fill(1e-6);
             let pairs = optimizer.model.prior.all_pairs.as_mut();
             pairs.unwrap().weights.fill(1e-6);
+            optimizer.model.prior.common_std = 1e-6;
             optimizer.learn(&Stream::new(3, n)).unwrap();
             optimizer.model
         };
@@ -1271,6 +1288,17 @@ mod tests {
         }
         assert_eq!(learned(early, 30), learned(both, 30));
         assert_eq!(learned(early, 70), learned(present, 70));
+    }
+
+    #[test]
+    fn what_variables_do_alike_is_learned_from_the_beginning_and_not_in_a_box() {
+        let alike = |x: &[f64]| x.iter().map(|x| -(x - 0.4).powi(2)).sum();
+        let mut optimizer = told(30, KernelStart::InitialEarly, alike);
+        // As small as it may get where variables seemed to have nothing in common.
+        optimizer.model.prior.common_std = 1e-6;
+        optimizer.learn(&Stream::new(3, 30)).unwrap();
+        assert!(optimizer.model.prior.common_std > 0.1, "{}", optimizer.model.prior.common_std);
+        assert_eq!(optimizer.model.local.unwrap().own.common_std, 0.0);
     }
 
     #[test]

@@ -33,7 +33,7 @@ use rayon::prelude::*;
 use crate::additive_gp::{AdditivePrior, Dataset, check_data};
 use crate::all_pairs::AllPairs;
 use crate::cholesky::{Factor, Lower, add_transposed_product};
-use crate::common_effect::CommonColumns;
+use crate::common_effect::{CommonColumns, CommonEffect};
 use crate::error::Result;
 use crate::graph::{Component, Edge, Forest};
 use crate::kernel::{Inputs, Kernel};
@@ -283,7 +283,8 @@ impl Background {
         for b in 0..data.len() {
             alone.column_mut(b).iter_mut().for_each(|value| *value += prior.constant);
         }
-        CommonColumns::new(&prior.kernel, prior.common_std, &x).add_gram(&mut alone);
+        let alike = CommonEffect::new(&prior.kernel, prior.common_std);
+        CommonColumns::new(alike, &x).add_gram(&mut alone);
         Self { alone, noise: (prior.noise_std * prior.noise_std).max(LEAST_NOISE) }
     }
 }

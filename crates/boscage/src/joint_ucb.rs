@@ -639,6 +639,7 @@ mod tests {
         let prior = AdditivePrior {
             all_pairs: Some(AllPairs { weights: vec![0.6, 0.5, 0.4, 0.3] }),
             constant: 0.5,
+            common_std: 0.5,
             ..posterior(&space, alone, 1).prior().clone()
         };
         (space, prior.condition(&data).unwrap())

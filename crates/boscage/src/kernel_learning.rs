@@ -72,8 +72,8 @@ impl KernelPrior {
     }
 
     fn default_common_std() -> PooledPrior {
-        // Next to nothing unless the outcomes say more, and then anything: variables that do all alike have 1 in sum.
-        PooledPrior { median: 0.02, common_log_std: 1.5, log_std: 0.1 }
+        // Next to nothing, a quarter of the variance even in a corner, unless the outcomes say more, and then nearly anything.
+        PooledPrior { median: 0.1, common_log_std: 1.5, log_std: 0.1 }
     }
 }
 
@@ -88,6 +88,9 @@ impl Default for KernelPrior {
         }
     }
 }
+
+/// Smallest and largest s of what variables do alike.
+const COMMON_STD_BOUNDS: [f64; 2] = [1e-6, 30.0];
 
 /// How many likelihoods kernel learning may evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +125,7 @@ pub struct KernelLearning {
     pub tolerance: f64,
     /// Smallest and largest ℓ_i.
     pub lengthscale_bounds: [f64; 2],
-    /// Smallest and largest σ_i, weight of a variable in pairs, and s of what variables do alike.
+    /// Smallest and largest σ_i, and weight of a variable in pairs.
     pub scale_bounds: [f64; 2],
     /// Smallest and largest η; none keeps η as it is.
     pub noise_std_bounds: Option<[f64; 2]>,
@@ -254,6 +257,11 @@ pub fn kernel_learning(
     let (l, s) = (ln(config.lengthscale_bounds), ln(config.scale_bounds));
     let mut lower = [vec![l.0; dimension], vec![s.0; theta.len() - dimension]].concat();
     let mut upper = [vec![l.1; dimension], vec![s.1; theta.len() - dimension]].concat();
+    if start.common_std > 0.0
+        && let (Some(low), Some(high)) = (lower.last_mut(), upper.last_mut())
+    {
+        (*low, *high) = ln(COMMON_STD_BOUNDS);
+    }
     if let Some(bounds) = config.noise_std_bounds {
         let n = ln(bounds);
         theta.push(start.noise_std.max(bounds[0]).ln());
@@ -704,6 +712,30 @@ mod tests {
                 assert!((got - want).abs() < 1e-6 * want.abs().max(1.0), "{got} {want}");
             }
         }
+    }
+
+    #[test]
+    fn how_much_variables_do_alike_is_learned() {
+        const DIMENSION: usize = 12;
+        let kernel = Kernel::uniform(KernelFamily::Matern52, DIMENSION, 0.5, 0.1);
+        let components = (0..DIMENSION).map(|i| component(&[i])).collect();
+        let start = AdditivePrior { components, kernel, common_std: 0.1, ..planted() };
+        let learned = |f: &dyn Fn(usize, f64) -> f64| {
+            let mut rng = random(21);
+            let mut data = Dataset::empty(DIMENSION);
+            for _ in 0..40 {
+                let x: Vec<f64> = (0..DIMENSION).map(|_| rng.random()).collect();
+                let y = x.iter().enumerate().map(|(i, &x)| f(i, x)).sum();
+                data.push(&Point(x), y).unwrap();
+            }
+            kernel_learning(&start, &data, &KernelLearning::default()).unwrap().prior.common_std
+        };
+        let wave = |x: f64| (4.0 * x).sin();
+        let (alike, not_alike) = (
+            learned(&|_, x| wave(x)),
+            learned(&|i, x| if i % 2 == 0 { wave(x) } else { -wave(x) }),
+        );
+        assert!(alike > 0.3 && not_alike < 0.1, "{alike} {not_alike}");
     }
 
     #[test]

@@ -390,6 +390,10 @@ impl Neighbourhood {
     /// A prior in units of the box, as one in coordinates of the space.
     pub(crate) fn unscaled(&self, prior: &AdditivePrior) -> AdditivePrior {
         let mut prior = prior.clone();
+        if self.units.iter().any(|&unit| unit != 1.0) {
+            // It is of the whole space, and was not learned in a box.
+            prior.common_std = 0.0;
+        }
         for (lengthscale, unit) in prior.kernel.lengthscales.iter_mut().zip(&self.units) {
             *lengthscale *= unit;
         }

@@ -247,7 +247,9 @@ impl Rotated {
                 "the minimum of hartmann6 in a subspace is not at integers; set integer = false",
             ));
         }
-        if !self.turn && self.function.directions(dimension) < dimension {
+        let is_hidden =
+            matches!(self.function, RotatedFunction::Hartmann6 | RotatedFunction::Quadratic);
+        if !self.turn && is_hidden {
             return Err(Error::problem(format!(
                 "{name} is in a random subspace, which is what it is turned into; set turn = true"
             )));

@@ -468,7 +468,7 @@ impl Optimizer for LineBo {
 mod tests {
     use super::*;
     use crate::additive_gp::{AdditivePrior, Dataset};
-    use crate::common_effect::of_point;
+    use crate::common_effect::CommonEffect;
     use crate::graph::Component;
     use crate::kernel::{Kernel, KernelFamily};
     use crate::space::Parameter;
@@ -785,7 +785,8 @@ mod tests {
             }
             let posterior = prior.condition(&data).unwrap();
             let covariance = |a: &[f64], b: &[f64]| -> f64 {
-                let alike = |x: &[f64]| of_point(&prior.kernel, prior.common_std, x);
+                let effect = CommonEffect::new(&prior.kernel, prior.common_std);
+                let alike = |x: &[f64]| effect.of_point(x);
                 let alike: f64 = alike(a).iter().zip(alike(b)).map(|(a, b)| a * b).sum();
                 alike + prior.components.iter().map(|g| prior.kernel.value(g, a, b)).sum::<f64>()
             };
