@@ -35,7 +35,7 @@ SUITES = {
         "ellipsoid-rotated-20",
         "quadratic-embedded-100",
     ],
-    # Likewise, of sums of many variables whose minimum is elsewhere for each of them.
+    # Likewise, of sums of many variables, or nearly, whose minimum is elsewhere for each of them.
     "moved": [
         "ackley-moved-50",
         "levy-moved-50",

@@ -550,7 +550,8 @@ impl Effects {
     }
 
     /// The 5 % and 95 % quantiles of the shares of all main effects and pairs in functions drawn from the posterior. Effects are
-    /// drawn one by one, as if they did not depend on each other: their joint distribution would need all of them at once.
+    /// drawn one by one, as if they did not depend on each other (also in what all variables do alike): their joint distribution
+    /// would need all of them at once.
     fn drawn_shares(
         &self,
         space: &StudySpace,

@@ -8,10 +8,10 @@
 //! Notation: ẽ_i is the factor e_i of variable i, centred over its range and scaled to an average variance of 1, so that a product
 //! ẽ_i ẽ_j is what two variables do together beyond what each does alone. The outcomes are normal with covariance
 //!
-//! A = c + Σ_i m_i e_i + Σ_{i<j} s_ij ẽ_i ẽ_j + η² + τ,
+//! A = c + g + Σ_i m_i e_i + Σ_{i<j} s_ij ẽ_i ẽ_j + η² + τ,
 //!
-//! where c, m_i and η come from the model that was learned, τ is one of `BACKGROUNDS` and s_ij is 0 or one of `STRENGTHS`. How
-//! common each strength is, is learned too: a pair has one with probability
+//! where c, g (what all variables do alike), m_i and η come from the model that was learned, τ is one of `BACKGROUNDS` and s_ij is 0
+//! or one of `STRENGTHS`. How common each strength is, is learned too: a pair has one with probability
 //!
 //! P(s_ij = 0) ∝ b + the number of other pairs without an effect, P(s_ij = s) ∝ (a + the number with one) · (share of s among them),
 //!
@@ -251,7 +251,7 @@ fn centred_factor(kernel: &Kernel, space: &Space, data: &Dataset, i: usize) -> (
 /// What is there without any effect of a pair.
 #[derive(Clone)]
 struct Background {
-    /// c + Σ m_i e_i.
+    /// c + g + Σ m_i e_i.
     alone: Lower,
     /// η².
     noise: f64,
@@ -812,6 +812,24 @@ mod tests {
                         assert!((found - value).abs() < 1e-8 * (1.0 + value.abs()));
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_variables_do_alike_is_in_the_background() {
+        let space = Space::unit_cube(3).unwrap();
+        let data = random_data(&space, 8, 4, |x| x[0] + x[1] * x[2]);
+        let with = AdditivePrior { common_std: 0.4, ..prior(3, 0.5) };
+        let effect = CommonEffect::new(&with.kernel, with.common_std);
+        let [with, without] =
+            [with, prior(3, 0.5)].map(|prior| chain(&prior, &space, &data).background.alone);
+        for b in 0..8 {
+            for a in b..8 {
+                let [of_a, of_b] = [a, b].map(|a| effect.of_point(&data.point(a).0));
+                let want: f64 = of_a.iter().zip(of_b).map(|(a, b)| a * b).sum();
+                let got = with.column(b)[a - b] - without.column(b)[a - b];
+                assert!((got - want).abs() < 1e-12, "{got} {want}");
             }
         }
     }

@@ -3,10 +3,10 @@
 //! Not in the paper, which believes in its forest. Every variable and every pair a little is a model that is seldom far off, and
 //! seldom the best. Whenever it has been learned, it is compared with three others, learned from the same outcomes: the same with a
 //! component for each pair that is likely to interact ([`crate::edge_probabilities`]); every variable and these components only,
-//! without all pairs, constant and what all variables do alike, which is the paper's idea of few pairs; and one function of all variables, a plain GP
-//! ([`crate::methods::gp_ucb`]). The first two are for functions of few and strong interactions, the last for functions that all
-//! variables shape together, as rotated ones. The rival that makes the outcomes clearly more likely searches the whole space until
-//! the next comparison. The model stays: it begins the next learning and says what is explained.
+//! without all pairs, constant and what all variables do alike, which is the paper's idea of few pairs; and one function of all
+//! variables, a plain GP ([`crate::methods::gp_ucb`]). The first two are for functions of few and strong interactions, the last for
+//! functions that all variables shape together, as rotated ones. The rival that makes the outcomes clearly more likely searches the
+//! whole space until the next comparison. The model stays: it begins the next learning and says what is explained.
 //!
 //! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
 //! probable. It takes the place of the evidence: a parameter that the data say nothing about counts nothing in either.

@@ -243,8 +243,8 @@ fn sample_in(space: &Space, region: &Region, rng: &mut Generator) -> Result<Poin
 /// Climbs the posterior mean by one coordinate after the other: each is set to the best value of its axis, until nothing changes
 /// or for `SWEEPS` times around.
 ///
-/// The mean is linear in every factor, but for what all variables do alike: μ = A + Σ_a B_i(a) α_a e_i(a) + g(x_i), so that a value of a coordinate costs one product with
-/// its factors (`axes`, of the grid), which are the same in all sweeps and for all starts.
+/// The mean is linear in every factor, but for what all variables do alike: μ = A + Σ_a B_i(a) α_a e_i(a) + g(x_i), so that a value
+/// of a coordinate costs one product with its factors (`axes`, of the grid), which are the same in all sweeps and for all starts.
 fn climb_coordinates(
     posterior: &AdditivePosterior,
     grid: &Grid,

@@ -1,8 +1,8 @@
 //! How well models of other kinds predict the same outcomes: a guard against the wrong one.
 //!
 //! Not in the paper, which believes in its forest. Here each outcome is predicted from all others, in closed form, by a sum of
-//! functions of single variables, by that and the pairs of a forest, and by one function of all variables together. Each has
-//! parameters of its own, learned from the same observations.
+//! functions of single variables (and what they do alike), by that and the pairs of a forest, and by one function of all variables
+//! together. Each has parameters of its own, learned from the same observations.
 //!
 //! Cost: 40 gradients of ρ for each model with at most 300 observations, and one inverse with all of them.
 
