@@ -733,7 +733,7 @@ mod tests {
         let wave = |x: f64| (4.0 * x).sin();
         let (alike, not_alike) = (
             learned(&|_, x| wave(x)),
-            learned(&|i, x| if i % 2 == 0 { wave(x) } else { -wave(x) }),
+            learned(&|i, x| if i.is_multiple_of(2) { wave(x) } else { -wave(x) }),
         );
         assert!(alike > 0.3 && not_alike < 0.1, "{alike} {not_alike}");
     }

@@ -274,7 +274,7 @@ fn what_all_variables_do_alike_is_known_before_what_each_does() {
     let (with_it, without_it) = (predicted(&prior, &alike), predicted(&without, &alike));
     assert!(with_it > 0.85 && without_it < 0.2, "{with_it} {without_it}");
     // Half of the variables do the opposite: nothing is gained, and next to nothing lost.
-    let opposite = |i: usize, x: f64| if i % 2 == 0 { alike(i, x) } else { -alike(i, x) };
+    let opposite = |i: usize, x: f64| if i.is_multiple_of(2) { alike(i, x) } else { -alike(i, x) };
     let (with_it, without_it) = (predicted(&prior, &opposite), predicted(&without, &opposite));
     assert!((with_it - without_it).abs() < 0.1, "{with_it} {without_it}");
 }
