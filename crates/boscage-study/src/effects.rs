@@ -15,7 +15,6 @@
 use std::collections::BTreeSet;
 
 use boscage::additive_gp::{AdditivePosterior, Normal};
-use boscage::common_effect::DEGREE;
 use boscage::graph::Component;
 use boscage::kernel::Kernel;
 use boscage::stream::Purpose;
@@ -172,7 +171,7 @@ pub(crate) struct Effects {
     /// Σ w_i ē_i where all pairs interact: for each observation, and as it is a priori.
     partners: (Vec<f64>, f64),
     /// The averages of the features of what all variables do alike, for each variable.
-    common_averages: Vec<[f64; DEGREE]>,
+    common_averages: Vec<Vec<f64>>,
 }
 
 impl Effects {
@@ -205,9 +204,10 @@ impl Effects {
             let double = axis.nodes.iter().zip(&axis.weights);
             let double =
                 double.map(|(&node, &weight)| weight * effects.average_factor(i, node)).sum();
-            let mut common = [0.0; DEGREE];
+            let mut common = Vec::new();
             for (&node, &weight) in axis.nodes.iter().zip(&axis.weights) {
                 let features = effects.posterior.common_features(i, node);
+                common.resize(features.len(), 0.0);
                 common.iter_mut().zip(features).for_each(|(sum, value)| *sum += weight * value);
             }
             effects.common_averages.push(common);
@@ -250,9 +250,13 @@ impl Effects {
     }
 
     /// The features of what all variables do alike, of variable i at a coordinate and less their averages.
-    fn common(&self, i: usize, coordinate: f64) -> [f64; DEGREE] {
+    fn common(&self, i: usize, coordinate: f64) -> Vec<f64> {
         let features = self.posterior.common_features(i, coordinate);
-        std::array::from_fn(|k| features[k] - self.common_averages[i][k])
+        features
+            .iter()
+            .zip(&self.common_averages[i])
+            .map(|(value, average)| value - average)
+            .collect()
     }
 
     /// Σ σ^G ∏_{j∈G∖S} ē_j over the components with all variables of `set` and none of `without`: for each observation, and as
@@ -354,7 +358,7 @@ impl Effects {
         for &x in coordinates {
             let mut column = self.centred(i, x);
             column.iter_mut().zip(&others).for_each(|(factor, other)| *factor *= other);
-            self.posterior.add_common_covariances(self.common(i, x), &mut column);
+            self.posterior.add_common_covariances(&self.common(i, x), &mut column);
             columns.extend(column);
         }
         let variance = |&x: &f64| {
@@ -381,7 +385,7 @@ impl Effects {
             let common_i = self.common(i, x);
             for ((of_j, average_j), &y) in of_j.iter().zip(&averages_j).zip(&axes[1]) {
                 let common_j = self.common(j, y);
-                let common: [f64; DEGREE] = std::array::from_fn(|k| common_i[k] + common_j[k]);
+                let common: Vec<f64> = common_i.iter().zip(&common_j).map(|(i, j)| i + j).collect();
                 let first = columns.len();
                 columns.extend((0..n).map(|a| {
                     let (mean_i, mean_j) = (self.averages[i][a], self.averages[j][a]);
@@ -389,7 +393,7 @@ impl Effects {
                         + only_j[a] * (of_j[a] - mean_j)
                         + both[a] * (of_i[a] * of_j[a] - mean_i * mean_j)
                 }));
-                self.posterior.add_common_covariances(common, &mut columns[first..]);
+                self.posterior.add_common_covariances(&common, &mut columns[first..]);
                 variances.push(
                     prior_i * (1.0 - 2.0 * average_i + double_i)
                         + prior_j * (1.0 - 2.0 * average_j + double_j)
@@ -640,7 +644,7 @@ impl Effects {
             }
             if let ([i], [axis], [r]) = (set, axes, place.as_slice()) {
                 let features = self.common(*i, axis.nodes[*r]);
-                self.posterior.add_common_covariances(features, &mut column);
+                self.posterior.add_common_covariances(&features, &mut column);
             }
             means.push(dot(&column, self.posterior.weights()));
             columns.extend(column);
@@ -648,13 +652,13 @@ impl Effects {
         let weight =
             |place: &Vec<usize>| place.iter().zip(axes).map(|(&r, axis)| axis.weights[r]).product();
         // What all variables do alike is no part of an interaction.
-        let alike: Vec<[f64; DEGREE]> = match (set, axes) {
+        let alike: Vec<Vec<f64>> = match (set, axes) {
             ([i], [axis]) => axis.nodes.iter().map(|&x| self.common(*i, x)).collect(),
-            _ => vec![[0.0; DEGREE]; places.len()],
+            _ => vec![Vec::new(); places.len()],
         };
         let covariance = (places.iter().zip(&alike))
             .map(|(a, alike_a)| {
-                let entry = |(b, alike_b): (&Vec<usize>, &[f64; DEGREE])| {
+                let entry = |(b, alike_b): (&Vec<usize>, &Vec<f64>)| {
                     let between = between.iter().zip(a.iter().zip(b));
                     let product: f64 = between.map(|(between, (&r, &s))| between[r][s]).product();
                     prior * product + dot(alike_a, alike_b)
@@ -733,6 +737,7 @@ fn alone(kernel: &Kernel, d: usize) -> Kernel {
         metrics: vec![kernel.metrics[d]],
         lengthscales: vec![kernel.lengthscales[d]],
         scales: vec![1.0],
+        same_choices: Vec::new(),
     }
 }
 

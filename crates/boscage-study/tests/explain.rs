@@ -443,6 +443,61 @@ fn bands_are_those_of_averages_over_a_grid() {
     }
 }
 
+/// As above, for choices, of which there are few enough to average over all of them.
+#[test]
+fn bands_of_choices_that_parameters_have_in_common_are_those_of_averages() {
+    let words = || ["x", "y", "z"].map(Value::from).to_vec();
+    let choice = |name| StudyParameter::new(name, Kind::Categorical { choices: words() });
+    let view = study(
+        vec![choice("a"), choice("b"), choice("c")],
+        "boscage",
+        Goal::Maximize,
+        18,
+        |a, values| {
+            let worth = |value: &Value| if *value == Value::from("y") { 1.0 } else { 0.0 };
+            values.iter().map(worth).sum::<f64>() + 0.1 * (a as f64).sin()
+        },
+    );
+    let (_, data) = posterior(&view, None);
+    let prior = &model(&view).prior;
+    assert_eq!(prior.kernel.same_choices.len(), 1);
+    assert!(prior.common_std > 1e-3, "{}", prior.common_std);
+    let kernel = |x: &[f64], y: &[f64]| {
+        let e = |i: usize| prior.kernel.value(&Component::single(i), x, y) / prior.kernel.scales[i];
+        let w = &prior.all_pairs.as_ref().unwrap().weights;
+        let pairs: f64 =
+            [(0, 1), (0, 2), (1, 2)].map(|(i, j)| w[i] * w[j] * e(i) * e(j)).iter().sum();
+        let alike = |x: &f64| y.iter().map(|y| if x == y { 1.0 } else { -0.5 }).sum::<f64>();
+        prior.constant
+            + prior.components.iter().map(|g| prior.kernel.value(g, x, y)).sum::<f64>()
+            + pairs
+            + 4.0 * prior.common_std.powi(2) * x.iter().map(alike).sum::<f64>() / 3.0
+    };
+    let n = data.outcomes().len();
+    let points: Vec<Vec<f64>> = (0..n).map(|a| data.point(a).0).collect();
+    let noise = |a: usize, b: usize| if a == b { prior.noise_std.powi(2) } else { 0.0 };
+    let row = |a: usize| (0..n).map(|b| kernel(&points[a], &points[b]) + noise(a, b)).collect();
+    let gram: Vec<Vec<f64>> = (0..n).map(row).collect();
+    // What the choice k of the first parameter is worth: all points with it, less all points.
+    let all: Vec<Vec<f64>> = (0..27)
+        .map(|k| [k / 9, k / 3 % 3, k % 3].iter().map(|&c| f64::from(c) / 2.0).collect())
+        .collect();
+    let scale = model(&view).outputs.scale;
+    let effect = explained(&view).main_effect(0).unwrap().unwrap();
+    assert_eq!(effect.coordinates, [0.0, 0.5, 1.0]);
+    for (k, &at) in effect.coordinates.iter().enumerate() {
+        let weight = |x: &Vec<f64>| if x[0] == at { 2.0 / 27.0 } else { -1.0 / 27.0 };
+        let covariance = |p: &[f64]| all.iter().map(|x| weight(x) * kernel(x, p)).sum::<f64>();
+        let covariances: Vec<f64> = points.iter().map(|p| covariance(p)).collect();
+        let before: f64 = all.iter().map(|x| weight(x) * covariance(x)).sum();
+        let solved = solved(gram.clone(), covariances.clone());
+        let with = |by: &[f64]| solved.iter().zip(by).map(|(s, by)| s * by).sum::<f64>();
+        let (mean, std) = (with(data.outcomes()), (before - with(&covariances)).max(0.0).sqrt());
+        assert!((effect.mean[k] - scale * mean).abs() < 1e-6 * scale, "{} {mean}", effect.mean[k]);
+        assert!((effect.std[k] - scale * std).abs() < 1e-6 * scale, "{} {std}", effect.std[k]);
+    }
+}
+
 #[test]
 fn goals_mirror_each_other() {
     let view = study(four(), "tree", Goal::Minimize, 30, |_, values| bumpy(&numbers(values)));

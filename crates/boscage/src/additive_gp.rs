@@ -134,8 +134,8 @@ pub struct AdditivePrior {
     /// it is, the more it is left to the outcomes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub constant: f64,
-    /// s of [`crate::common_effect`]: the standard deviation of what all variables do alike at a random point, for each of the four
-    /// degrees of a polynomial; 0 in the paper's methods, which have no such part.
+    /// s of [`crate::common_effect`]: the standard deviation of what variables do alike at a random point, for each of the four
+    /// degrees of a polynomial, and half of it for each set of choices; 0 in the paper's methods, which have no such part.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub common_std: f64,
 }
@@ -211,12 +211,12 @@ impl AdditivePrior {
     /// κ(x, x): the prior variance of the whole sum at a point.
     pub fn variance(&self, point: &Point) -> f64 {
         let effect = CommonEffect::new(&self.kernel, self.common_std);
-        self.variance_with(effect.of_point(&point.0))
+        self.variance_with(&effect.of_point(&point.0))
     }
 
-    /// The same at a point with these q_1, …, q_4 of [`crate::common_effect`].
-    fn variance_with(&self, q: [f64; DEGREE]) -> f64 {
-        self.variance_without_common() + simd::dot(&q, &q)
+    /// The same at a point with these q_k of [`crate::common_effect`].
+    fn variance_with(&self, q: &[f64]) -> f64 {
+        self.variance_without_common() + simd::dot(q, q)
     }
 
     /// The same without what all variables do alike: the same at every point.
@@ -258,13 +258,13 @@ impl AdditivePrior {
         (alone, joint)
     }
 
-    /// κ(row a, x) of the whole sum for every observation; q are q_1, …, q_4 of the point.
+    /// κ(row a, x) of the whole sum for every observation; q are the q_k of the point.
     fn covariances(
         &self,
         inputs: &Inputs,
         common: &CommonColumns,
         point: &Point,
-        q: [f64; DEGREE],
+        q: &[f64],
     ) -> Vec<f64> {
         self.covariances_of(inputs, common, &inputs.factors(&self.kernel, &point.0), q)
     }
@@ -275,7 +275,7 @@ impl AdditivePrior {
         inputs: &Inputs,
         common: &CommonColumns,
         factors: &[Vec<f64>],
-        q: [f64; DEGREE],
+        q: &[f64],
     ) -> Vec<f64> {
         let mut sum = inputs.covariances_of(&self.kernel, &self.components, factors);
         if let Some(all_pairs) = &self.all_pairs {
@@ -421,8 +421,8 @@ pub(crate) struct MovingPoint<'a> {
     factors: Vec<Vec<f64>>,
     /// P of [`crate::all_pairs`].
     p: Option<Vec<f64>>,
-    /// The means of b_1, …, b_4 of [`crate::common_effect`].
-    b: [f64; DEGREE],
+    /// The means of the b_k of [`crate::common_effect`].
+    b: Vec<f64>,
     components_of: Vec<Vec<&'a Component>>,
 }
 
@@ -436,7 +436,7 @@ impl MovingPoint<'_> {
     pub(crate) fn common_mean(&self, i: usize, x: f64) -> f64 {
         match self.posterior.prior.common_std {
             0.0 => 0.0,
-            _ => simd::dot(&self.posterior.common_features(i, x), &self.b),
+            _ => self.posterior.common.effect.along(i, x, &self.b),
         }
     }
 
@@ -546,17 +546,17 @@ impl AdditivePosterior {
         self.check(point)?;
         let kernel = &self.prior.kernel;
         let q = self.common.effect.of_point(&point.0);
-        let row = self.prior.covariances(&self.inputs, &self.common, point, q);
+        let row = self.prior.covariances(&self.inputs, &self.common, point, &q);
         let noise = self.prior.noise_std * self.prior.noise_std;
-        if self.factor.append(&row, self.prior.variance_with(q) + noise).is_err() {
+        if self.factor.append(&row, self.prior.variance_with(&q) + noise).is_err() {
             // The new row is a combination of the others to working precision: factor afresh, with jitter.
             let mut inputs = self.inputs.clone();
             inputs.push(kernel, &point.0);
             let mut common = self.common.clone();
-            common.push(q);
+            common.push(&q);
             self.factor = Factor::new(&self.prior.gram(&inputs, &common), noise)?;
         }
-        self.common.push(q);
+        self.common.push(&q);
         self.inputs.push(kernel, &point.0);
         for (column, &x) in self.x.iter_mut().zip(&point.0) {
             column.push(x);
@@ -702,8 +702,8 @@ impl AdditivePosterior {
     pub fn joint(&self, point: &Point) -> Result<Normal> {
         self.check(point)?;
         let q = self.common.effect.of_point(&point.0);
-        let covariances = self.prior.covariances(&self.inputs, &self.common, point, q);
-        Ok(self.normal(covariances, self.prior.variance_with(q)))
+        let covariances = self.prior.covariances(&self.inputs, &self.common, point, &q);
+        Ok(self.normal(covariances, self.prior.variance_with(&q)))
     }
 
     fn normal(&self, mut covariances: Vec<f64>, prior_variance: f64) -> Normal {
@@ -719,15 +719,19 @@ impl AdditivePosterior {
         let kernel = &self.prior.kernel;
         let (factors, slopes) = self.inputs.factors_and_slopes(kernel, &point.0);
         let q = self.common.effect.of_point(&point.0);
-        let covariances = self.prior.covariances_of(&self.inputs, &self.common, &factors, q);
+        let covariances = self.prior.covariances_of(&self.inputs, &self.common, &factors, &q);
         let mean = simd::dot(&covariances, &self.alpha);
         // Δ⁻¹k: the variance is κ − kᵀΔ⁻¹k, and its derivative −2 (Δ⁻¹k)ᵀ ∂k.
         let mut solved = covariances;
         let explained = self.factor.solve(&mut solved);
-        let variance = (self.prior.variance_with(q) - explained).max(0.0);
+        let variance = (self.prior.variance_with(&q) - explained).max(0.0);
         // The mean of b_k, which is how much the mean changes with q_k, and half of how much the variance does.
-        let b = self.common.dot(&self.alpha);
-        let told = self.common.dot(&solved);
+        // Only polynomials have slopes. They come first; where there are none their slopes are 0.
+        let first = |all: &[f64]| -> [f64; DEGREE] {
+            std::array::from_fn(|k| all.get(k).copied().unwrap_or(0.0))
+        };
+        let b = first(&self.common.dot(&self.alpha));
+        let (q, told) = (first(&q), first(&self.common.dot(&solved)));
         let unknown: [f64; DEGREE] = std::array::from_fn(|k| q[k] - told[k]);
 
         let mut mean_gradient = vec![0.0; kernel.dimension()];
@@ -746,18 +750,18 @@ impl AdditivePosterior {
         Ok(JointGradient { normal: Normal { mean, variance }, mean_gradient, variance_gradient })
     }
 
-    /// What variable i has of q_1, …, q_4 of [`crate::common_effect`] at a coordinate.
-    pub fn common_features(&self, i: usize, x: f64) -> [f64; DEGREE] {
+    /// What variable i has of the q_k of [`crate::common_effect`] at a coordinate; empty without such a part.
+    pub fn common_features(&self, i: usize, x: f64) -> Vec<f64> {
         self.common.effect.features(i, x)
     }
 
-    /// Adds the covariances of Σ_k weight_k b_k with all observations, b_k the coefficients of what all variables do alike.
-    pub fn add_common_covariances(&self, weights: [f64; DEGREE], sum: &mut [f64]) {
+    /// Adds the covariances of Σ_k weight_k b_k with all observations, b_k the coefficients of what variables do alike.
+    pub fn add_common_covariances(&self, weights: &[f64], sum: &mut [f64]) {
         self.common.add(weights, sum);
     }
 
     /// The means of these coefficients.
-    pub fn common_means(&self) -> [f64; DEGREE] {
+    pub fn common_means(&self) -> Vec<f64> {
         self.common.dot(&self.alpha)
     }
 
@@ -809,7 +813,7 @@ impl AdditivePosterior {
         let others = self.others(&factors);
         for (i, (factor, slope)) in factors.iter().zip(&mut slopes).enumerate() {
             simd::multiply(slope, &others.of(i, factor));
-            self.common.add(self.common.effect.slopes(i, point.0[i]), slope);
+            self.common.add(&self.common.effect.slopes(i, point.0[i]), slope);
             mean[i] = simd::dot(slope, &self.alpha);
             block[i * n..(i + 1) * n].copy_from_slice(slope);
         }
@@ -829,8 +833,7 @@ impl AdditivePosterior {
             }
         }
         let effect = &self.common.effect;
-        let alike: Vec<[f64; DEGREE]> =
-            point.0.iter().enumerate().map(|(i, &x)| effect.slopes(i, x)).collect();
+        let alike: Vec<_> = point.0.iter().enumerate().map(|(i, &x)| effect.slopes(i, x)).collect();
         for j in 0..dimension {
             for (i, value) in (j..dimension).zip(covariance.column_mut(j)) {
                 *value += simd::dot(&alike[i], &alike[j]) - simd::dot(column(i), column(j));
@@ -873,7 +876,7 @@ impl AdditivePosterior {
         for point in points {
             self.check(point)?;
             let q = self.common.effect.of_point(&point.0);
-            block.extend(self.prior.covariances(&self.inputs, &self.common, point, q));
+            block.extend(self.prior.covariances(&self.inputs, &self.common, point, &q));
             variances.push(variance + simd::dot(&q, &q));
         }
         let columns = |block: &[f64], f: &dyn Fn(&[f64]) -> f64| -> Vec<f64> {

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::acquisition::{Ucb, beta};
 use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, StructureScore};
 use crate::all_pairs::AllPairs;
+use crate::common_effect::same_choices;
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Graph};
@@ -361,6 +362,9 @@ impl AdditiveGpUcb {
         for d in (0..dimension).filter(|&d| space.is_categorical(d)) {
             kernel.metrics[d] = settings.categorical;
         }
+        if settings.categorical == Metric::Categorical && settings.common_std > 0.0 {
+            kernel.same_choices = same_choices(&space);
+        }
         let graph = settings.structure.initial_graph(dimension)?;
         let components = settings.structure.components(&graph);
         let initial = match settings.structure.given_prior(dimension)? {
@@ -582,7 +586,9 @@ impl AdditiveGpUcb {
         data: &Dataset,
     ) -> Result<AdditivePrior> {
         let config = &self.settings.kernel_learning;
-        let start = AdditivePrior { components, ..last.clone() };
+        let mut start = AdditivePrior { components, ..last.clone() };
+        // Models that were stored before there was such a part have none.
+        start.kernel.same_choices.clone_from(&self.initial.kernel.same_choices);
         let mut learned = kernel_learning(&start, data, config)?;
         let twice = match self.settings.kernel_start {
             KernelStart::Present => false,
@@ -1005,6 +1011,7 @@ mod tests {
     use super::*;
     use crate::graph_learning::GraphLearning;
     use crate::kernel_learning::Budget;
+    use crate::space::Parameter;
 
     #[test]
     fn local_asks_stay_in_the_box_and_others_do_not() {
@@ -1288,6 +1295,32 @@ mod tests {
         }
         assert_eq!(learned(early, 30), learned(both, 30));
         assert_eq!(learned(early, 70), learned(present, 70));
+    }
+
+    #[test]
+    fn a_model_that_was_stored_before_choices_had_anything_in_common_learns_it() {
+        let parameter = |i| Parameter::categorical(format!("p{i}"), ["a", "b", "c"]);
+        let space = Space::new((0..4).map(parameter).collect()).unwrap();
+        let settings =
+            |common_std| AdditiveGpUcbSettings { common_std, ..AdditiveGpUcbSettings::boscage() };
+        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings(0.1)).unwrap();
+        for trial in 0..20 {
+            let point = space.sample(&mut Stream::new(3, trial).generator(Purpose::Problem));
+            let outcome = point.0.iter().sum();
+            optimizer.tell(point, outcome).unwrap();
+        }
+        let sets = optimizer.model.prior.kernel.same_choices.clone();
+        assert_eq!(sets.len(), 1);
+        optimizer.model.prior.kernel.same_choices.clear();
+        optimizer.learn(&Stream::new(3, 20)).unwrap();
+        assert_eq!(optimizer.model.prior.kernel.same_choices, sets);
+        // Without the part there is nothing to know, and where choices count as numbers they are ordered.
+        let without = AdditiveGpUcb::new(space.clone(), settings(0.0)).unwrap();
+        let numeric = AdditiveGpUcbSettings { categorical: Metric::Numeric, ..settings(0.1) };
+        let numeric = AdditiveGpUcb::new(space, numeric).unwrap();
+        for other in [without, numeric] {
+            assert!(other.model.prior.kernel.same_choices.is_empty());
+        }
     }
 
     #[test]

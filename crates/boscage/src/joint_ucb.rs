@@ -416,6 +416,7 @@ mod tests {
     use super::*;
     use crate::additive_gp::{AdditivePrior, Dataset};
     use crate::all_pairs::AllPairs;
+    use crate::common_effect::SameChoices;
     use crate::graph::Component;
     use crate::kernel::{Kernel, KernelFamily, Metric};
     use crate::space::Parameter;
@@ -636,12 +637,14 @@ mod tests {
             let x = &point.0;
             data.push(&point, (6.0 * x[0]).sin() * x[1] + x[2] * x[3] - x[1]).unwrap();
         }
-        let prior = AdditivePrior {
+        let mut prior = AdditivePrior {
             all_pairs: Some(AllPairs { weights: vec![0.6, 0.5, 0.4, 0.3] }),
             constant: 0.5,
             common_std: 0.5,
             ..posterior(&space, alone, 1).prior().clone()
         };
+        // A set of one is as good as any to see whether its part is climbed.
+        prior.kernel.same_choices = vec![SameChoices { variables: vec![3], choices: 3 }];
         (space, prior.condition(&data).unwrap())
     }
 

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::cholesky::Lower;
+use crate::common_effect::SameChoices;
 use crate::error::{Error, Result};
 use crate::graph::Component;
 use crate::simd;
@@ -54,6 +55,9 @@ pub struct Kernel {
     pub lengthscales: Vec<f64>,
     /// σ_i of each variable.
     pub scales: Vec<f64>,
+    /// Categorical variables with the same choices, which may do something alike ([`crate::common_effect`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub same_choices: Vec<SameChoices>,
 }
 
 /// √(½ log₂ e): the rate that turns exp(−Δ²/2ℓ²) into 2^(−(u − u′)²).
@@ -71,6 +75,7 @@ impl Kernel {
             metrics: vec![Metric::Numeric; dimension],
             lengthscales: vec![lengthscale; dimension],
             scales: vec![scale; dimension],
+            same_choices: Vec::new(),
         }
     }
 
@@ -94,6 +99,25 @@ impl Kernel {
                     value: value.to_string(),
                     reason: "kernel parameters must be positive and finite",
                 });
+            }
+        }
+        self.validate_same_choices()
+    }
+
+    fn validate_same_choices(&self) -> Result<()> {
+        let mut is_taken = vec![false; self.dimension()];
+        for SameChoices { variables, choices } in &self.same_choices {
+            let refuse = |reason: String| Err(Error::InvalidStructure { reason });
+            if *choices < 2 || variables.is_empty() {
+                return refuse(format!("variables {variables:?} with {choices} choices"));
+            }
+            for &i in variables {
+                if self.metrics.get(i) != Some(&Metric::Categorical) {
+                    return refuse(format!("variable {i} has choices but is not categorical"));
+                }
+                if std::mem::replace(&mut is_taken[i], true) {
+                    return refuse(format!("variable {i} has two sets of choices"));
+                }
             }
         }
         Ok(())
@@ -596,6 +620,7 @@ mod tests {
             metrics: vec![Metric::Numeric; dimension],
             lengthscales: (0..dimension).map(|i| 0.1 + 0.07 * i as f64).collect(),
             scales: (0..dimension).map(|i| 0.5 + 0.1 * i as f64).collect(),
+            same_choices: Vec::new(),
         }
     }
 

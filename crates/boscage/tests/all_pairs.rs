@@ -4,37 +4,40 @@
 
 use boscage::additive_gp::{AdditivePrior, Dataset};
 use boscage::all_pairs::AllPairs;
+use boscage::common_effect::SameChoices;
 use boscage::graph::Component;
 use boscage::kernel::{Kernel, KernelFamily, Metric};
 use boscage::stream::Purpose;
-use boscage::{Error, Point, Space, Stream};
+use boscage::{Error, Parameter, Point, Space, Stream};
 
 const FAMILIES: [KernelFamily; 2] = [KernelFamily::Rbf, KernelFamily::Matern52];
 
-/// Three numeric variables and a categorical one: alone, one joint component besides, and all pairs.
+/// Three numeric variables and two categorical ones with the same choices: alone, one joint component besides, and all pairs.
 fn prior(family: KernelFamily) -> AdditivePrior {
-    let mut kernel = Kernel::uniform(family, 4, 0.3, 0.5);
-    kernel.lengthscales = vec![0.2, 0.5, 0.9, 0.7];
-    kernel.scales = vec![0.4, 0.1, 0.3, 0.2];
-    kernel.metrics[3] = Metric::Categorical;
-    let mut components: Vec<Component> = (0..4).map(Component::single).collect();
+    let mut kernel = Kernel::uniform(family, 5, 0.3, 0.5);
+    kernel.lengthscales = vec![0.2, 0.5, 0.9, 0.7, 0.4];
+    kernel.scales = vec![0.4, 0.1, 0.3, 0.2, 0.3];
+    kernel.metrics[3..].fill(Metric::Categorical);
+    kernel.same_choices = vec![SameChoices { variables: vec![3, 4], choices: 3 }];
+    let mut components: Vec<Component> = (0..5).map(Component::single).collect();
     components.push(Component::new(vec![0, 2]).unwrap());
-    let all_pairs = Some(AllPairs { weights: vec![0.3, 0.5, 0.1, 0.4] });
+    let all_pairs = Some(AllPairs { weights: vec![0.3, 0.5, 0.1, 0.4, 0.2] });
     AdditivePrior { components, kernel, noise_std: 0.2, all_pairs, constant: 0.8, common_std: 0.6 }
 }
 
 /// That, and one component of all variables with a constant and no pairs: a plain GP.
 fn priors(family: KernelFamily) -> [AdditivePrior; 2] {
     let with_pairs = prior(family);
-    let components = vec![Component::new(vec![0, 1, 2, 3]).unwrap()];
+    let components = vec![Component::new(vec![0, 1, 2, 3, 4]).unwrap()];
     let plain = AdditivePrior { components, all_pairs: None, constant: 10.0, ..with_pairs.clone() };
     [with_pairs, plain]
 }
 
 fn point(a: usize) -> Point {
-    let space = Space::unit_cube(4).unwrap();
+    let space = Space::unit_cube(5).unwrap();
     let mut point = space.sample(&mut Stream::new(7, a as u64).generator(Purpose::Problem));
     point.0[3] = (a % 3) as f64 / 2.0;
+    point.0[4] = (a * a % 3) as f64 / 2.0;
     point
 }
 
@@ -44,7 +47,7 @@ fn outcome(a: usize) -> f64 {
 }
 
 fn data(n: usize) -> Dataset {
-    let mut data = Dataset::empty(4);
+    let mut data = Dataset::empty(5);
     for a in 0..n {
         data.push(&point(a), outcome(a)).unwrap();
     }
@@ -59,7 +62,7 @@ fn covariance(prior: &AdditivePrior, x: &Point, other: &Point) -> f64 {
     let e = |i: usize| of(&Component::single(i)) / kernel.scales[i];
     let mut sum = prior.constant + prior.components.iter().map(of).sum::<f64>();
     if let Some(all_pairs) = &prior.all_pairs {
-        for i in 0..4 {
+        for i in 0..5 {
             for j in 0..i {
                 sum += all_pairs.weights[i] * all_pairs.weights[j] * e(i) * e(j);
             }
@@ -69,6 +72,13 @@ fn covariance(prior: &AdditivePrior, x: &Point, other: &Point) -> f64 {
         let alike = |x: &Point| -> f64 { (0..3).map(|i| shifted_legendre(x.0[i])[degree]).sum() };
         // Three variables are ordered.
         sum += prior.common_std.powi(2) * alike(x) * alike(other) / 3.0;
+    }
+    // Two have the same three choices: 1 where they are equal, −½ elsewhere, and 4 s² for all of it.
+    for i in 3..5 {
+        for j in 3..5 {
+            let alike = if x.0[i] == other.0[j] { 1.0 } else { -0.5 };
+            sum += 4.0 * prior.common_std.powi(2) * alike / 2.0;
+        }
     }
     sum
 }
@@ -222,7 +232,7 @@ fn a_constant_of_great_variance_is_the_one_that_fits_best() {
     let fitted =
         by_one.iter().zip(&y).map(|(w, y)| w * y).sum::<f64>() / by_one.iter().sum::<f64>();
     let around = |mean: f64| -> Dataset {
-        let mut data = Dataset::empty(4);
+        let mut data = Dataset::empty(5);
         y.iter().enumerate().for_each(|(a, y)| data.push(&point(a), y - mean).unwrap());
         data
     };
@@ -279,6 +289,56 @@ fn what_all_variables_do_alike_is_known_before_what_each_does() {
     assert!((with_it - without_it).abs() < 0.1, "{with_it} {without_it}");
 }
 
+/// The same for choices: what one is worth wherever it is taken.
+#[test]
+fn what_choices_are_worth_wherever_they_are_taken_is_known_before_what_each_is() {
+    const DIMENSION: usize = 20;
+    let names = ["a", "b", "c", "d"];
+    let parameter = |i| Parameter::categorical(format!("p{i}"), names);
+    let space = Space::new((0..DIMENSION).map(parameter).collect()).unwrap();
+    let sample = |a: u64| space.sample(&mut Stream::new(9, a).generator(Purpose::Problem));
+    let mut kernel = Kernel::uniform(KernelFamily::Matern52, DIMENSION, 0.5, 0.005);
+    kernel.metrics.fill(Metric::Categorical);
+    kernel.same_choices = vec![SameChoices { variables: (0..DIMENSION).collect(), choices: 4 }];
+    let components = (0..DIMENSION).map(Component::single).collect();
+    let (all_pairs, constant) = (None, 1.0);
+    let prior =
+        AdditivePrior { components, kernel, noise_std: 0.01, all_pairs, constant, common_std: 0.3 };
+    let worth = |x: &Point| x.0.iter().map(|x| [0.3, -0.4, 0.0, 0.2][(3.0 * x) as usize]).sum();
+    let left = |prior: &AdditivePrior| {
+        let mut data = Dataset::empty(DIMENSION);
+        for a in 0..10 {
+            data.push(&sample(a), worth(&sample(a))).unwrap();
+        }
+        let posterior = prior.condition(&data).unwrap();
+        let others: Vec<Point> = (100..200).map(sample).collect();
+        let square = |x: &Point| (posterior.joint(x).unwrap().mean - worth(x)).powi(2);
+        let all: f64 = others.iter().map(|x| worth(x).powi(2)).sum();
+        others.iter().map(square).sum::<f64>() / all
+    };
+    let (with_it, without_it) =
+        (left(&prior), left(&AdditivePrior { common_std: 0.0, ..prior.clone() }));
+    assert!(with_it < 0.05 && without_it > 0.5, "{with_it} {without_it}");
+}
+
+#[test]
+fn choices_that_no_variable_can_have_are_refused() {
+    let refused = |variables: &[usize], choices| {
+        let mut prior = prior(KernelFamily::Rbf);
+        let mut sets = vec![SameChoices { variables: variables.to_vec(), choices }];
+        prior.kernel.same_choices.append(&mut sets);
+        match prior.condition(&data(3)) {
+            Err(Error::InvalidStructure { reason }) => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(refused(&[2], 3).contains("variable 2 has choices but is not categorical"));
+    assert!(refused(&[9], 3).contains("variable 9 has choices but is not categorical"));
+    assert!(refused(&[4], 3).contains("variable 4 has two sets of choices"));
+    assert!(refused(&[4], 1).contains("with 1 choices"));
+    assert!(refused(&[], 2).contains("variables [] with 2"));
+}
+
 #[test]
 fn weights_that_make_no_kernel_are_refused() {
     let changed = |change: &dyn Fn(&mut AdditivePrior)| {
@@ -293,17 +353,17 @@ fn weights_that_make_no_kernel_are_refused() {
         })
     };
     let dimension = with(vec![0.1; 3], 0.0);
-    assert!(matches!(dimension, Some(Error::WrongDimension { expected: 4, found: 3, .. })));
+    assert!(matches!(dimension, Some(Error::WrongDimension { expected: 5, found: 3, .. })));
     for weight in [-0.1, f64::NAN, f64::INFINITY] {
-        let refused = with(vec![0.1, weight, 0.1, 0.1], 0.0);
+        let refused = with(vec![0.1, weight, 0.1, 0.1, 0.1], 0.0);
         assert!(matches!(refused, Some(Error::InvalidSetting { setting: "all_pairs", .. })));
-        let refused = with(vec![0.1; 4], weight);
+        let refused = with(vec![0.1; 5], weight);
         assert!(matches!(refused, Some(Error::InvalidSetting { setting: "constant", .. })));
         let refused = changed(&|prior| prior.common_std = weight);
         assert!(matches!(refused, Some(Error::InvalidSetting { setting: "common_std", .. })));
     }
     // No interaction at all is a kernel.
-    assert!(with(vec![0.0; 4], 0.0).is_none());
+    assert!(with(vec![0.0; 5], 0.0).is_none());
 }
 
 #[test]

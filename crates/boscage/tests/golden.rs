@@ -68,6 +68,7 @@ fn prior(case: &Value) -> AdditivePrior {
                 .collect(),
             lengthscales: numbers(&case["lengthscales"]),
             scales: numbers(&case["scales"]),
+            same_choices: Vec::new(),
         },
         noise_std: number(&case["noise_std"]),
         all_pairs: None,
