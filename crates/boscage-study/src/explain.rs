@@ -161,6 +161,8 @@ pub struct Explanation {
     pub trust: Trust,
     /// The model that searches in the place of the one that is explained.
     rival: Option<Rival>,
+    /// Whether it sees the logarithm of outcomes.
+    of_logarithm: bool,
     /// Whether the method looks for likely pairs by itself, and lets them search where that is better.
     looks_for_pairs: bool,
     space: StudySpace,
@@ -290,6 +292,7 @@ impl Explanation {
             probabilities,
             trust,
             rival: model.verdict.as_ref().and_then(|verdict| verdict.rival.clone()),
+            of_logarithm: model.verdict.as_ref().is_some_and(|verdict| verdict.logarithm.is_some()),
             looks_for_pairs: model.verdict.as_ref().is_some_and(|verdict| verdict.sampled > 0),
             space: space.clone(),
             data,
@@ -443,12 +446,18 @@ impl Explanation {
         let forest = comparison.forest.and_then(|(_, predicted)| predicted).unwrap_or(own);
         let (pairs, whole) = (own.max(forest), comparison.whole.unwrap_or(f64::NEG_INFINITY));
         let alone = comparison.alone.unwrap_or(f64::NEG_INFINITY);
-        if alone > pairs.max(whole) - AS_GOOD && alone > 0.5 && self.joint_pairs().is_empty() {
+        let is_sum = alone > pairs.max(whole) - AS_GOOD && alone > 0.5;
+        // Where the logarithm is likelier, that the outcomes are a sum would be the wrong thing to say.
+        if is_sum && self.joint_pairs().is_empty() && !self.of_logarithm {
             sentences.push("As far as can be seen, parameters act independently.".to_string());
         } else if let Some(rival) = &self.rival {
-            let text = match rival {
-                Rival::Pairs(_) => "A model with the likely pairs",
-                Rival::Plain(_) => "One function of all parameters",
+            let text = match (rival, self.of_logarithm) {
+                (Rival::Pairs(_), _) => "A model with the likely pairs",
+                (Rival::Plain(_), false) => "One function of all parameters",
+                (Rival::Plain(_), true) => {
+                    "One function of all parameters for the logarithm of the outcomes"
+                }
+                (Rival::Model(_), _) => "The model of the logarithm of the outcomes",
             };
             sentences.push(format!(
                 "{text} makes the outcomes clearly more likely, so that it searches the whole space."

@@ -454,7 +454,8 @@ fn bands_of_choices_that_parameters_have_in_common_are_those_of_averages() {
         Goal::Maximize,
         18,
         |a, values| {
-            let worth = |value: &Value| if *value == Value::from("y") { 1.0 } else { 0.0 };
+            let is_y = |value: &Option<Value>| *value == Some(Value::from("y"));
+            let worth = |value: &Option<Value>| if is_y(value) { 1.0 } else { 0.0 };
             values.iter().map(worth).sum::<f64>() + 0.1 * (a as f64).sin()
         },
     );
@@ -632,19 +633,28 @@ fn it_is_said_which_model_searches() {
         (0.4 * (3.0 * x[0] + x[1] + x[2] + x[3])).cos()
     };
     let mut said = Vec::new();
-    for objective in [&together as &dyn Fn(&[Option<Value>]) -> f64, &|v| bumpy(&numbers(v))] {
+    let times = |values: &[Option<Value>]| (4.0 * together(values)).exp();
+    let objectives: [&dyn Fn(&[Option<Value>]) -> f64; 3] =
+        [&together, &times, &|v| bumpy(&numbers(v))];
+    for objective in objectives {
         let view = study(four(), "boscage", Goal::Minimize, 60, |_, values| objective(values));
         let explanation = explained(&view);
         let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
         let verdict = view.model.as_ref().unwrap().verdict.as_ref().unwrap();
-        let wanted = match &verdict.rival {
-            Some(Rival::Pairs(_)) => {
+        let wanted = match (&verdict.rival, verdict.logarithm) {
+            (Some(Rival::Pairs(_)), _) => {
                 "A model with the likely pairs makes the outcomes clearly more likely"
             }
-            Some(Rival::Plain(_)) => {
+            (Some(Rival::Plain(_)), None) => {
                 "One function of all parameters makes the outcomes clearly more likely"
             }
-            None => "",
+            (Some(Rival::Plain(_)), Some(_)) => {
+                "One function of all parameters for the logarithm of the outcomes makes the outcomes clearly more likely"
+            }
+            (Some(Rival::Model(_)), _) => {
+                "The model of the logarithm of the outcomes makes the outcomes clearly more likely"
+            }
+            (None, _) => "",
         };
         let searches =
             sentences.iter().any(|sentence| sentence.contains("searches the whole space"));
@@ -652,14 +662,22 @@ fn it_is_said_which_model_searches() {
         assert!(!searches || sentences[1].starts_with(wanted), "{sentences:?}");
         said.push(wanted);
     }
-    assert!(said[0].starts_with("One function"), "{said:?}");
-    // The same, as if pairs were what searches.
+    assert!(said[1].starts_with("One function of all parameters for the logarithm"), "{said:?}");
+    // The same, as if other models were what searches.
     let mut view = study(four(), "boscage", Goal::Minimize, 60, |_, values| together(values));
-    let model = view.model.as_mut().unwrap();
-    model.verdict.as_mut().unwrap().rival = Some(Rival::Pairs(model.prior.clone()));
-    let explanation = explained(&view);
-    let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
-    assert!(sentences[1].starts_with("A model with the likely pairs makes"), "{sentences:?}");
+    let model = view.model.as_ref().unwrap();
+    let (prior, map) = (model.prior.clone(), model.outputs.with_logarithm(&[1.0, 2.0], 0.1));
+    for (rival, logarithm, text) in [
+        (Rival::Pairs(prior.clone()), None, "A model with the likely pairs makes"),
+        (Rival::Plain(prior.clone()), None, "One function of all parameters makes"),
+        (Rival::Model(prior), Some(map), "The model of the logarithm of the outcomes makes"),
+    ] {
+        let verdict = view.model.as_mut().unwrap().verdict.as_mut().unwrap();
+        (verdict.rival, verdict.logarithm) = (Some(rival), logarithm);
+        let explanation = explained(&view);
+        let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
+        assert!(sentences[1].starts_with(text), "{sentences:?}");
+    }
 }
 
 #[test]

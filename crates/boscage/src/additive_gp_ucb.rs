@@ -22,7 +22,7 @@ use crate::common_effect::same_choices;
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Graph};
-use crate::guard::{Guard, Rival, Verdict};
+use crate::guard::{Guard, Observed, Rival, Verdict};
 use crate::joint_ucb::{Effort, everywhere, maximize_for_news, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
@@ -523,10 +523,11 @@ impl AdditiveGpUcb {
         let verdict = self.settings.guard.map(|guard| {
             let last = self.model.verdict.clone().unwrap_or_default();
             let learning = &self.settings.kernel_learning;
+            let observed = Observed { data: &self.data, outputs: &outputs };
             guard
-                .compare(&last, &self.space, &data, &prior, learning, stream)
+                .compare(&last, &self.space, observed, &prior, learning, stream)
                 // A rival that cannot be computed is not better.
-                .unwrap_or(Verdict { rival: None, ..last })
+                .unwrap_or(Verdict { rival: None, logarithm: None, ..last })
         });
         self.model = Model {
             graph,
@@ -539,8 +540,9 @@ impl AdditiveGpUcb {
             local: self.model.local.take(),
         };
         self.posterior = Some(posterior);
-        self.rival_posterior =
-            self.rival().and_then(|rival| rival.prior().condition(&self.learned_data()).ok());
+        self.rival_posterior = self.rival().and_then(|rival| {
+            rival.prior().condition(&self.learned_through(self.rival_outputs())).ok()
+        });
         // Without a model of their own, local asks search that of the whole space.
         self.model.local = match self.settings.local {
             Some(local) if local.model != LocalModel::Whole => self.learn_local(&local).ok(),
@@ -632,9 +634,12 @@ impl AdditiveGpUcb {
             true => self.rival_posterior.as_ref(),
             false => self.rival_posterior.as_ref().or(self.posterior.as_ref()),
         };
+        let map =
+            if self.rival_posterior.is_some() { self.rival_outputs() } else { &self.model.outputs };
+        let log_slopes: Vec<f64> = self.data.outcomes().iter().map(|&y| map.log_slope(y)).collect();
         let whole_is_better = match whole {
             Some(whole) if local.model == LocalModel::Turns => {
-                near.gain_of_own(&own, whole, self.model.outputs.scale).is_ok_and(|gain| gain < 0.0)
+                near.gain_of_own(&own, whole, &log_slopes).is_ok_and(|gain| gain < 0.0)
             }
             _ => false,
         };
@@ -643,8 +648,12 @@ impl AdditiveGpUcb {
 
     /// The observations that the model was learned from, as it sees them.
     fn learned_data(&self) -> Dataset {
-        let (n, mut y) = (self.model.observations, self.model_outcomes());
-        y.truncate(n);
+        self.learned_through(&self.model.outputs)
+    }
+
+    fn learned_through(&self, map: &OutputMap) -> Dataset {
+        let n = self.model.observations;
+        let y = self.data.outcomes().iter().take(n).map(|&y| map.apply(y)).collect();
         self.data.with_outcomes(n, y)
     }
 
@@ -764,6 +773,12 @@ impl AdditiveGpUcb {
         self.model.verdict.as_ref().and_then(|verdict| verdict.rival.as_ref())
     }
 
+    /// What it sees of outcomes.
+    fn rival_outputs(&self) -> &OutputMap {
+        let logarithm = self.model.verdict.as_ref().and_then(|verdict| verdict.logarithm.as_ref());
+        logarithm.unwrap_or(&self.model.outputs)
+    }
+
     /// The posterior that searches the whole space, given all observations: the rival's, if there is one.
     fn searching_posterior(&mut self) -> Result<&AdditivePosterior> {
         match self.take_rival()? {
@@ -774,14 +789,14 @@ impl AdditiveGpUcb {
 
     /// Its posterior given all observations; to be put back.
     fn take_rival(&mut self) -> Result<Option<AdditivePosterior>> {
-        let y = self.model_outcomes();
+        let map = *self.rival_outputs();
         let mut posterior = match (self.rival_posterior.take(), self.rival()) {
             (Some(posterior), _) => posterior,
-            (None, Some(rival)) => rival.prior().condition(&self.learned_data())?,
+            (None, Some(rival)) => rival.prior().condition(&self.learned_through(&map))?,
             (None, None) => return Ok(None),
         };
-        for (a, &y) in y.iter().enumerate().skip(posterior.len()) {
-            posterior.append(&self.data.point(a), y)?;
+        for (a, &y) in self.data.outcomes().iter().enumerate().skip(posterior.len()) {
+            posterior.append(&self.data.point(a), map.apply(y))?;
         }
         Ok(Some(posterior))
     }
@@ -973,11 +988,12 @@ impl Optimizer for AdditiveGpUcb {
             }
         }
         let outputs = &model.outputs;
-        let numbers = [outputs.shift, outputs.scale, outputs.reach, model.log_likelihood];
-        if !(numbers.iter().all(|number| number.is_finite()) && outputs.scale > 0.0) {
+        let of_rival = model.verdict.as_ref().and_then(|verdict| verdict.logarithm);
+        let is_usable = outputs.is_usable() && of_rival.is_none_or(|map| map.is_usable());
+        if !(is_usable && model.log_likelihood.is_finite()) {
             return Err(Error::InvalidSetting {
                 setting: "model.outputs",
-                value: format!("{outputs:?}"),
+                value: format!("{:?}", of_rival.as_ref().unwrap_or(outputs)),
                 reason: "its numbers must be finite and its scale positive",
             });
         }
@@ -1337,15 +1353,18 @@ mod tests {
     #[test]
     fn the_whole_space_has_its_turn_near_the_best_point_where_it_predicts_better() {
         let local = LocalSearch::default();
-        let whole_is_better = |outcome| {
+        let whole_is_better = |logarithm, outcome| {
             let mut optimizer = told(80, KernelStart::InitialEarly, outcome);
+            optimizer.settings.guard = Some(Guard { logarithm, ..Guard::default() });
             optimizer.learn(&Stream::new(3, 80)).unwrap();
             optimizer.model.local.unwrap().whole_is_better
         };
-        // What holds everywhere is learned from everywhere; what spans nine orders of magnitude is not.
+        // What holds everywhere is learned from everywhere; what spans nine orders of magnitude is not, unless the logarithm is seen.
         let waves = |x: &[f64]| (9.0 * x[0]).sin() + (8.0 * x[1]).cos() + (7.0 * x[2]).sin();
-        assert!(whole_is_better(waves));
-        assert!(!whole_is_better(|x| -10.0_f64.powf(3.0 * x.iter().sum::<f64>())));
+        let magnitudes = |x: &[f64]| -10.0_f64.powf(3.0 * x.iter().sum::<f64>());
+        assert!(whole_is_better(true, waves));
+        assert!(whole_is_better(true, magnitudes));
+        assert!(!whole_is_better(false, magnitudes));
         // At the turn of the whole space its model is searched, otherwise the box's own.
         let mut optimizer = told(83, KernelStart::InitialEarly, waves);
         optimizer.learn(&Stream::new(3, 83)).unwrap();
@@ -1383,7 +1402,7 @@ mod tests {
         let pairs = |x: &[f64]| (0..3).map(|i| (4.0 * x[i]).sin() * (4.0 * x[i + 3]).sin()).sum();
         let is_forest = |rival: &Rival| match rival {
             Rival::Pairs(prior) => prior.all_pairs.is_none(),
-            Rival::Plain(_) => false,
+            Rival::Plain(_) | Rival::Model(_) => false,
         };
         for (outcome, forest) in [(&together as &dyn Fn(&[f64]) -> f64, false), (&pairs, true)] {
             let space = Space::unit_cube(6).unwrap();

@@ -1,19 +1,23 @@
 //! A guard against the wrong model: others that search the whole space where they explain the outcomes better.
 //!
 //! Not in the paper, which believes in its forest. Every variable and every pair a little is a model that is seldom far off, and
-//! seldom the best. Whenever it has been learned, it is compared with three others, learned from the same outcomes: the same with a
+//! seldom the best. Whenever it has been learned, it is compared with others, learned from the same outcomes: the same with a
 //! component for each pair that is likely to interact ([`crate::edge_probabilities`]); every variable and these components only,
 //! without all pairs, constant and what all variables do alike, which is the paper's idea of few pairs; and one function of all
 //! variables, a plain GP ([`crate::methods::gp_ucb`]). The first two are for functions of few and strong interactions, the last for
-//! functions that all variables shape together, as rotated ones. The rival that makes the outcomes clearly more likely searches the
-//! whole space until the next comparison. The model stays: it begins the next learning and says what is explained.
+//! functions that all variables shape together, as rotated ones. The model itself and the plain GP are rivals once more with the
+//! logarithm of how far outcomes are below the best one ([`crate::outputs`]): for times and costs, which often are products, and for
+//! errors that span orders of magnitude. The rival that makes the outcomes clearly more likely searches the whole space until the
+//! next comparison. The model stays: it begins the next learning and says what is explained.
 //!
 //! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
-//! probable. It takes the place of the evidence: a parameter that the data say nothing about counts nothing in either.
+//! probable. It takes the place of the evidence: a parameter that the data say nothing about counts nothing in either. Where a model
+//! sees logarithms, the logarithms of their slopes are added, so that it is a density of the same outcomes.
 //!
 //! Cost: kernel learning for each rival, always with at most `EARLY` observations and of the one that searches (of both with likely
 //! pairs, if it is one of them), otherwise when the number of observations has grown by a fifth, or by a half if there are many,
-//! when pairs are looked for too.
+//! when pairs are looked for too. For logarithms once more with at most `TRIED` observations, up to three times while that is
+//! promising, and then with all.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +26,10 @@ use crate::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
 use crate::edge_probabilities::likely_forest;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Edge};
-use crate::kernel_learning::{KernelLearning, kernel_learning, log_posterior_density};
+use crate::kernel_learning::{
+    KernelLearning, LearnedKernel, kernel_learning, log_posterior_density,
+};
+use crate::outputs::OutputMap;
 use crate::space::Space;
 use crate::stream::Stream;
 
@@ -35,6 +42,10 @@ const GROWTH: f64 = 1.2;
 const LATE_GROWTH: f64 = 1.5;
 /// Pairs are not looked for with fewer observations.
 const FEWEST: usize = 20;
+/// The knees of logarithms that are tried, in standard deviations of the outcomes: of the outcomes from one to three orders of
+/// magnitude are told apart. They are tried on so many observations at most.
+const TRIED: usize = 100;
+const KNEES: [f64; 3] = [1.0, 0.1, 0.01];
 
 /// Settings of the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -51,13 +62,15 @@ pub struct Guard {
     /// The variance of the plain GP's constant, in units of what the model sees: with none it expects the average outcome wherever
     /// nothing was observed, as good as that may be.
     pub constant: f64,
+    /// Whether the model and the plain GP are rivals that see the logarithm of outcomes, too ([`crate::outputs`]).
+    pub logarithm: bool,
 }
 
 impl Default for Guard {
     /// 150 times as likely: what Kass and Raftery (1995, *Bayes factors*) call very strong evidence.
     fn default() -> Self {
         let constant = AdditiveGpUcbSettings::gp_ucb().constant;
-        Self { margin: 5.0, pairs: true, plain: Some(1.0), constant }
+        Self { margin: 5.0, pairs: true, plain: Some(1.0), constant, logarithm: true }
     }
 }
 
@@ -72,6 +85,9 @@ pub struct Verdict {
     pub sampled: usize,
     /// The rival that searches; none if the model does.
     pub rival: Option<Rival>,
+    /// What it sees of outcomes where that is their logarithm; none if it sees what the model does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logarithm: Option<OutputMap>,
 }
 
 /// A model that explains the outcomes better.
@@ -82,13 +98,15 @@ pub enum Rival {
     Pairs(AdditivePrior),
     /// One function of all variables.
     Plain(AdditivePrior),
+    /// The model, of the logarithm of the outcomes.
+    Model(AdditivePrior),
 }
 
 impl Rival {
     /// Its structure and parameters.
     pub fn prior(&self) -> &AdditivePrior {
         match self {
-            Rival::Pairs(prior) | Rival::Plain(prior) => prior,
+            Rival::Pairs(prior) | Rival::Plain(prior) | Rival::Model(prior) => prior,
         }
     }
 }
@@ -110,43 +128,57 @@ impl Guard {
         Ok(())
     }
 
-    /// Compares a model that has just been learned in this way from these observations with its rivals; `last` is what was found
+    /// Compares a model that has just been learned in this way from what was observed with its rivals; `last` is what was found
     /// before, and stands where it is too early to look again.
     pub(crate) fn compare(
         &self,
         last: &Verdict,
         space: &Space,
-        data: &Dataset,
+        observed: Observed<'_>,
         prior: &AdditivePrior,
         learning: &KernelLearning,
         stream: &Stream,
     ) -> Result<Verdict> {
-        let n = data.len();
+        let n = observed.data.len();
         let growth = if n <= SOME { GROWTH } else { LATE_GROWTH };
         let has_grown = |since: usize| n as f64 >= growth * since as f64;
         let is_due = n <= EARLY || has_grown(last.observations);
-        let mut verdict = Verdict { rival: None, ..last.clone() };
+        let mut verdict = Verdict { rival: None, logarithm: None, ..last.clone() };
         if is_due {
             verdict.observations = n;
         }
+        let data = observed.through(observed.outputs);
         if self.pairs && n >= FEWEST && (n <= EARLY || has_grown(last.sampled)) {
-            let forest = likely_forest(prior, space, data, stream)?;
-            verdict.pairs = forest.edges().to_vec();
+            verdict.pairs = likely_forest(prior, space, &data, stream)?.edges().to_vec();
             verdict.sampled = n;
         }
         if !is_due && last.rival.is_none() {
             return Ok(verdict);
         }
-        // Kernel learning looks at no more than these.
-        let most = learning.most_observations.map_or(n, |most| most.min(n));
-        let mut to_beat =
-            log_posterior_density(prior, &data.evenly(most)?, learning)? + self.margin;
-        let searches = |plain: bool| match &last.rival {
-            Some(Rival::Pairs(_)) => !plain,
-            Some(Rival::Plain(_)) => plain,
-            None => false,
+        let searches = |is_it: fn(&Rival) -> bool| last.rival.as_ref().is_some_and(is_it);
+        // One that searches keeps its knee until all are compared again.
+        let logarithm_of = |prior: &AdditivePrior, learning: &KernelLearning| match &last.logarithm
+        {
+            Some(map) if !is_due => {
+                let knee = map.logarithm.map_or(1.0, |logarithm| logarithm.knee);
+                let map = observed.outputs.with_logarithm(observed.data.outcomes(), knee);
+                let start = last.rival.as_ref().map_or(prior, Rival::prior);
+                let start = AdditivePrior { components: prior.components.clone(), ..start.clone() };
+                Ok(Some((observed.learn(&start, &map, learning)?, map)))
+            }
+            None if !is_due => Ok(None),
+            _ => observed.learn_logarithm(prior, learning),
         };
-        if !verdict.pairs.is_empty() && (is_due || searches(false)) {
+        let model = observed.log_density(prior, observed.outputs, learning)?;
+        let mut best = (model + self.margin, None, None);
+        let mut offer = |objective: f64, rival: Rival, logarithm: Option<OutputMap>| {
+            if objective > best.0 {
+                best = (objective, Some(rival), logarithm);
+            }
+        };
+        if !verdict.pairs.is_empty()
+            && (is_due || searches(|rival| matches!(rival, Rival::Pairs(_))))
+        {
             let mut with_pairs = prior.clone();
             with_pairs.components.extend(verdict.pairs.iter().copied().map(Component::pair));
             let forest = AdditivePrior {
@@ -156,14 +188,17 @@ impl Guard {
                 ..with_pairs.clone()
             };
             for start in [with_pairs, forest] {
-                let learned = kernel_learning(&start, data, learning)?;
-                if learned.objective > to_beat {
-                    to_beat = learned.objective;
-                    verdict.rival = Some(Rival::Pairs(learned.prior));
-                }
+                let learned = kernel_learning(&start, &data, learning)?;
+                offer(learned.objective, Rival::Pairs(learned.prior), None);
             }
         }
-        if self.plain.is_some() && (is_due || searches(true)) {
+        if self.logarithm
+            && (is_due || searches(|rival| matches!(rival, Rival::Model(_))))
+            && let Some((learned, map)) = logarithm_of(prior, learning)?
+        {
+            offer(learned.objective, Rival::Model(learned.prior), Some(map));
+        }
+        if self.plain.is_some() && (is_due || searches(|rival| matches!(rival, Rival::Plain(_)))) {
             let plain = AdditiveGpUcbSettings {
                 constant: self.constant,
                 ..AdditiveGpUcbSettings::gp_ucb()
@@ -172,12 +207,97 @@ impl Guard {
             let (start, config) = plain.untrained();
             let KernelLearning { budget, tolerance, most_observations, .. } = *learning;
             let config = KernelLearning { budget, tolerance, most_observations, ..config.clone() };
-            let learned = kernel_learning(start, data, &config)?;
-            if learned.objective > to_beat {
-                verdict.rival = Some(Rival::Plain(learned.prior));
+            let learned = kernel_learning(start, &data, &config)?;
+            offer(learned.objective, Rival::Plain(learned.prior.clone()), None);
+            if self.logarithm
+                && let Some((learned, map)) = logarithm_of(&learned.prior, &config)?
+            {
+                offer(learned.objective, Rival::Plain(learned.prior), Some(map));
             }
         }
+        (_, verdict.rival, verdict.logarithm) = best;
         Ok(verdict)
+    }
+}
+
+/// What was observed, and what the model sees of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Observed<'a> {
+    pub(crate) data: &'a Dataset,
+    pub(crate) outputs: &'a OutputMap,
+}
+
+impl Observed<'_> {
+    /// The observations as they are seen through a map.
+    fn through(&self, map: &OutputMap) -> Dataset {
+        let y = self.data.outcomes().iter().map(|&y| map.apply(y)).collect();
+        self.data.with_outcomes(self.data.len(), y)
+    }
+
+    /// As many of them as kernel learning looks at.
+    fn few(&self, learning: &KernelLearning) -> Result<Dataset> {
+        let n = self.data.len();
+        self.data.evenly(learning.most_observations.map_or(n, |most| most.min(n)))
+    }
+
+    /// By how much log densities of what is seen through a map are less than those of the same outcomes as the model sees them.
+    fn log_slopes(&self, map: &OutputMap, learning: &KernelLearning) -> Result<f64> {
+        let slope = |&y: &f64| map.log_slope(y) - self.outputs.log_slope(y);
+        Ok(self.few(learning)?.outcomes().iter().map(slope).sum())
+    }
+
+    /// The log posterior density of a model that sees outcomes through a map, as a density of what the model sees.
+    fn log_density(
+        &self,
+        prior: &AdditivePrior,
+        map: &OutputMap,
+        learning: &KernelLearning,
+    ) -> Result<f64> {
+        let few = Observed { data: &self.few(learning)?, ..*self };
+        let density = log_posterior_density(prior, &few.through(map), learning)?;
+        Ok(density + self.log_slopes(map, learning)?)
+    }
+
+    /// A model of logarithms, and what it sees; none if they do not promise more than `prior`, which sees what the model does. Knees are
+    /// tried on few of the observations, one after the other as long as a smaller one is better.
+    fn learn_logarithm(
+        &self,
+        prior: &AdditivePrior,
+        learning: &KernelLearning,
+    ) -> Result<Option<(LearnedKernel, OutputMap)>> {
+        let most = learning.most_observations.map_or(TRIED, |most| most.min(TRIED));
+        let trial = KernelLearning { most_observations: Some(most), ..learning.clone() };
+        let mut to_beat = self.log_density(prior, self.outputs, &trial)?;
+        let mut found = None;
+        let mut start = prior.clone();
+        for knee in KNEES {
+            let map = self.outputs.with_logarithm(self.data.outcomes(), knee);
+            let learned = self.learn(&start, &map, &trial)?;
+            if learned.objective <= to_beat {
+                break;
+            }
+            to_beat = learned.objective;
+            start = learned.prior.clone();
+            found = Some((learned, map));
+        }
+        match found {
+            Some((tried, map)) if self.data.len() > most => {
+                Ok(Some((self.learn(&tried.prior, &map, learning)?, map)))
+            }
+            found => Ok(found),
+        }
+    }
+
+    /// Kernel learning of a model that sees outcomes through a map; the objective is a density of what the model sees.
+    fn learn(
+        &self,
+        start: &AdditivePrior,
+        map: &OutputMap,
+        learning: &KernelLearning,
+    ) -> Result<LearnedKernel> {
+        let mut learned = kernel_learning(start, &self.through(map), learning)?;
+        learned.objective += self.log_slopes(map, learning)?;
+        Ok(learned)
     }
 }
 
@@ -185,6 +305,7 @@ impl Guard {
 mod tests {
     use super::*;
     use crate::optimizer::{Model, Optimizer};
+    use crate::outputs::OutputRule;
     use crate::space::Point;
     use crate::stream::Purpose;
 
@@ -280,6 +401,67 @@ mod tests {
         }
     }
 
+    /// The product of what each variable does: a time of 1 to some thousands.
+    fn product(x: &[f64]) -> f64 {
+        -(1.5 * additive(x)).exp()
+    }
+
+    /// The same for a wave across all axes.
+    fn product_together(x: &[f64]) -> f64 {
+        -(5.0 * together(x)).exp()
+    }
+
+    #[test]
+    fn logarithms_search_where_outcomes_are_products() {
+        let verdict = |guard, outcome| learned(100, guard, outcome).verdict.unwrap();
+        let found = verdict(Guard::default(), product);
+        assert!(matches!(found.rival, Some(Rival::Model(_))), "{found:?}");
+        assert!(found.logarithm.is_some());
+        let found = verdict(Guard::default(), product_together);
+        assert!(matches!(found.rival, Some(Rival::Plain(_))), "{found:?}");
+        assert!(found.logarithm.is_some());
+        // Sums are none, and without logarithms there is none.
+        for outcome in [additive, together, three_pairs] {
+            assert_eq!(verdict(Guard::default(), outcome).logarithm, None);
+        }
+        let without = Guard { logarithm: false, ..Guard::default() };
+        assert_eq!(verdict(without, product).logarithm, None);
+    }
+
+    /// What is compared are densities of the same outcomes: a model of logarithms is better than one of the outcomes by as much as
+    /// its density of what it sees is larger, plus the logarithms of the slopes, here by finite differences.
+    #[test]
+    fn a_model_of_logarithms_is_compared_as_one_of_the_outcomes() {
+        let optimizer = told(60, Guard::default(), product);
+        let outputs = OutputMap::fit(OutputRule::Standardised, optimizer.data().outcomes());
+        let observed = Observed { data: optimizer.data(), outputs: &outputs };
+        let (start, learning) = optimizer.untrained();
+        let (learned, map) = observed.learn_logarithm(start, learning).unwrap().unwrap();
+        let seen = observed.through(&map);
+        let of_seen = log_posterior_density(&learned.prior, &seen, learning).unwrap();
+        let slope = |&y: &f64| {
+            let step = 1e-6 * y.abs();
+            let difference = |map: &OutputMap| map.apply(y + step) - map.apply(y - step);
+            (difference(&map) / difference(&outputs)).ln()
+        };
+        let slopes: f64 = optimizer.data().outcomes().iter().map(slope).sum();
+        assert!((learned.objective - of_seen - slopes).abs() < 1e-3, "{slopes}");
+        let density = observed.log_density(&learned.prior, &map, learning).unwrap();
+        assert!((learned.objective - density).abs() < 1e-8);
+        // Of the knees it is the best, but for what kernel learning makes of other starts.
+        for knee in KNEES {
+            let other = outputs.with_logarithm(optimizer.data().outcomes(), knee);
+            let other = observed.learn(start, &other, learning).unwrap();
+            assert!(other.objective < learned.objective + 0.5, "{knee}");
+        }
+        // Nothing is promised where the outcomes are likelier as they are.
+        let optimizer = told(60, Guard::default(), additive);
+        let outputs = OutputMap::fit(OutputRule::Standardised, optimizer.data().outcomes());
+        let observed = Observed { data: optimizer.data(), outputs: &outputs };
+        let learned = observed.learn(start, &outputs, learning).unwrap();
+        assert!(observed.learn_logarithm(&learned.prior, learning).unwrap().is_none());
+    }
+
     /// Every variable with one other, and a little with all.
     fn pairs_among_many(x: &[f64]) -> f64 {
         let sum: f64 = x.iter().map(|x| (4.0 * x - 2.0).sin()).sum();
@@ -323,8 +505,9 @@ mod tests {
             let (prior, learning) = optimizer.untrained();
             let compare = |last: &Verdict| {
                 let stream = Stream::new(8, n as u64);
-                let (space, data) = (optimizer.space(), optimizer.data());
-                Guard::default().compare(last, space, data, prior, learning, &stream).unwrap()
+                let observed = Observed { data: optimizer.data(), outputs: &OutputMap::identity() };
+                let space = optimizer.space();
+                Guard::default().compare(last, space, observed, prior, learning, &stream).unwrap()
             };
             let at = |n: usize| Verdict { observations: n, sampled: n, ..Verdict::default() };
             assert_eq!(compare(&at(recently)), at(recently));
@@ -340,11 +523,16 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_with_the_rival_as_if_it_had_not_been_interrupted() {
+        goes_on_with_the_rival(together, false);
+        goes_on_with_the_rival(product_together, true);
+    }
+
+    fn goes_on_with_the_rival(outcome: fn(&[f64]) -> f64, of_logarithm: bool) {
         let stream = |trial: u64| Stream::new(8, trial);
         let (mut one, mut other) =
-            (told(60, Guard::default(), together), told(60, Guard::default(), together));
+            (told(60, Guard::default(), outcome), told(60, Guard::default(), outcome));
         let tell = |optimizer: &mut AdditiveGpUcb, point: &Point| {
-            optimizer.tell(point.clone(), together(&point.0)).unwrap();
+            optimizer.tell(point.clone(), outcome(&point.0)).unwrap();
         };
         // The first ask learns; then comes a resumed run with the model as it was stored.
         let first = one.ask(&[], &stream(60)).unwrap();
@@ -353,20 +541,22 @@ mod tests {
         tell(&mut other, &first);
         let model: Model = serde_json::from_str(&stored).unwrap();
         assert!(matches!(model.verdict.as_ref().unwrap().rival, Some(Rival::Plain(_))));
+        assert_eq!(model.verdict.as_ref().unwrap().logarithm.is_some(), of_logarithm);
         other.resume(model.clone()).unwrap();
-        // Of these, the ask with 64 observations is one of the whole space.
+        let mut without_rival = told(60, Guard::default(), outcome);
+        tell(&mut without_rival, &first);
+        without_rival.resume(Model { verdict: None, ..model }).unwrap();
         for trial in 61..66 {
             let point = one.ask(&[], &stream(trial)).unwrap();
             assert_eq!(other.ask(&[], &stream(trial)).unwrap(), point);
-            tell(&mut one, &point);
-            tell(&mut other, &point);
+            if trial == 64 {
+                // An ask of the whole space, and another search than the model's own.
+                assert_ne!(without_rival.ask(&[], &stream(trial)).unwrap(), point);
+            }
+            for optimizer in [&mut one, &mut other, &mut without_rival] {
+                tell(optimizer, &point);
+            }
         }
-        // It is another search than the model's own.
-        let mut without = model;
-        without.verdict = None;
-        let mut without_rival = told(60, Guard::default(), together);
-        without_rival.resume(without).unwrap();
-        assert_ne!(without_rival.ask(&[], &stream(60)).unwrap(), first);
     }
 
     #[test]
@@ -380,6 +570,11 @@ mod tests {
         model.verdict.as_mut().unwrap().rival = Some(Rival::Plain(smaller.untrained().0.clone()));
         let refused = told(60, Guard::default(), together).resume(model).unwrap_err().to_string();
         assert!(refused.contains("rival"), "{refused}");
+        let mut model = learned(60, Guard::default(), product);
+        let map = model.verdict.as_mut().unwrap().logarithm.as_mut().unwrap();
+        map.logarithm.as_mut().unwrap().knee = -1.0;
+        let refused = told(60, Guard::default(), product).resume(model).unwrap_err().to_string();
+        assert!(refused.contains("outputs"), "{refused}");
     }
 
     #[test]

@@ -275,11 +275,12 @@ impl LocalSearch {
         }
         let outputs = OutputMap::fit(OutputRule::Standardised, near.outcomes());
         let scaled = near.outcomes().iter().map(|&y| outputs.apply(y)).collect();
+        let log_slopes = near.outcomes().iter().map(|&y| outputs.log_slope(y)).collect();
         Ok(Neighbourhood {
             region: region(space, &centre, half),
             data: near.with_outcomes(near.len(), scaled),
             members,
-            scale: outputs.scale,
+            log_slopes,
             units: (0..dimension)
                 .map(|d| if space.is_categorical(d) { 1.0 } else { 2.0 * half })
                 .collect(),
@@ -345,8 +346,8 @@ pub(crate) struct Neighbourhood {
     pub(crate) data: Dataset,
     /// Their places among all observations.
     members: Vec<usize>,
-    /// The difference of outcomes that a local model sees as 1.
-    scale: f64,
+    /// For each of them the logarithm of the slope of what a local model sees.
+    log_slopes: Vec<f64>,
     /// What lengthscales are measured in: the width of the box, and 1 for categories.
     units: Vec<f64>,
 }
@@ -368,23 +369,22 @@ impl Neighbourhood {
     }
 
     /// By how much the log density of its outcomes, each predicted from all others that a model knows, is larger for the local model
-    /// with this prior than for that of the whole space, which sees a difference of `scale` as 1.
+    /// with this prior than for that of the whole space, which sees all outcomes through a map with these slopes (their logarithms).
     pub(crate) fn gain_of_own(
         &self,
         prior: &AdditivePrior,
         whole: &AdditivePosterior,
-        scale: f64,
+        log_slopes: &[f64],
     ) -> Result<f64> {
-        let log_density = |&(residual, variance): &(f64, f64), scale: f64| {
-            // In units of the outcomes rather than of what a model sees, or the two could not be compared. (Where a map bends, both
-            // are compared as if it did not.)
-            -0.5 * (residual * residual / variance + variance.ln()) - scale.ln()
+        // Of the outcomes rather than of what a model sees, or the two could not be compared.
+        let log_density = |(&(residual, variance), log_slope): (&(f64, f64), &f64)| {
+            -0.5 * (residual * residual / variance + variance.ln()) + log_slope
         };
         let own = left_out(&self.unscaled(prior).condition(&self.data)?);
+        let own = own.iter().zip(&self.log_slopes).map(log_density);
         let whole = left_out(whole);
-        let own = own.iter().map(|outcome| log_density(outcome, self.scale));
-        let whole = self.members.iter().filter_map(|&a| whole.get(a));
-        Ok(own.sum::<f64>() - whole.map(|outcome| log_density(outcome, scale)).sum::<f64>())
+        let whole = self.members.iter().filter_map(|&a| Some((whole.get(a)?, log_slopes.get(a)?)));
+        Ok(own.sum::<f64>() - whole.map(log_density).sum::<f64>())
     }
 
     /// A prior in units of the box, as one in coordinates of the space.
@@ -581,19 +581,28 @@ mod tests {
             // By a difference of outcomes, not of what the model sees.
             -0.5 * ((data.outcomes()[a] - normal.mean) / std).powi(2) - (std * scale).ln()
         };
-        // The whole space sees outcomes in units of 5, moved by 1.
-        let seen: Vec<f64> = data.outcomes().iter().map(|y| (y - 1.0) / 5.0).collect();
+        // The whole space sees the logarithm of outcomes in units of 5, moved by 1.
+        let map = OutputMap { shift: 1.0, scale: 5.0, ..OutputMap::identity() };
+        let map = map.with_logarithm(data.outcomes(), 0.3);
+        let seen: Vec<f64> = data.outcomes().iter().map(|&y| map.apply(y)).collect();
         let whole = data.with_outcomes(30, seen);
+        let slope = |a: usize| {
+            let y = data.outcomes()[a];
+            (map.apply(y + 1e-6) - map.apply(y - 1e-6)) / 2e-6
+        };
         let (own_prior, whole_prior) = (prior(2.0), prior(0.7));
         let mut wanted = 0.0;
         for a in 0..near.data.len() {
             let same = (0..30).find(|&b| data.point(b) == near.data.point(a)).unwrap();
             let scale = data_scale(&data, &near);
             wanted += log_density(&near.unscaled(&own_prior), &near.data, a, scale)
-                - log_density(&whole_prior, &whole, same, 5.0);
+                - log_density(&whole_prior, &whole, same, 1.0 / slope(same));
         }
-        let gain = near.gain_of_own(&own_prior, &whole_prior.condition(&whole).unwrap(), 5.0);
-        assert!((gain.unwrap() - wanted).abs() < 1e-8, "{wanted}");
+        let log_slopes: Vec<f64> = data.outcomes().iter().map(|&y| map.log_slope(y)).collect();
+        let whole = whole_prior.condition(&whole).unwrap();
+        let gain = near.gain_of_own(&own_prior, &whole, &log_slopes);
+        // The best outcome is where the slope has a kink.
+        assert!((gain.unwrap() - wanted).abs() < 1e-4, "{wanted}");
     }
 
     /// How many units of the outcomes are one of a local model, from two of them.

@@ -7,6 +7,11 @@
 //! linear; beyond them it bends towards an asymptote one more trimmed range away, so order is kept and nothing
 //! overflows.
 //!
+//! Times, costs and errors often are products rather than sums of what the parameters do, or span orders of magnitude. What is a sum
+//! then is their logarithm. So there is a second map, for a model that is compared with one of the standardised outcomes
+//! ([`crate::guard`]): −c ln(1 + d/c), standardised again, where d is how far an outcome is below the best one. Where d is far less
+//! than the *knee* c this is d itself. The likelihoods of what two maps show differ by their slopes.
+//!
 //! Cost: one sort of the outcomes at each learning step.
 
 use serde::{Deserialize, Serialize};
@@ -36,12 +41,75 @@ pub struct OutputMap {
     pub high_fence: Option<f64>,
     /// How far beyond a fence the bent part reaches.
     pub reach: f64,
+    /// What becomes of all this where the model sees logarithms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logarithm: Option<Logarithm>,
+}
+
+/// The logarithm of how far a standardised outcome is below the best one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Logarithm {
+    /// The best standardised outcome. Better ones, which may come later, are on a line.
+    pub best: f64,
+    /// c: the distance from the best up to which outcomes are seen nearly as they are.
+    pub knee: f64,
+    /// The logarithm that becomes 0.
+    pub shift: f64,
+    /// The difference of logarithms that becomes 1.
+    pub scale: f64,
+}
+
+impl Logarithm {
+    /// With this knee, for these standardised outcomes.
+    fn fit(z: &[f64], knee: f64) -> Self {
+        let best = z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let raw = Self { best, knee, shift: 0.0, scale: 1.0 };
+        let seen: Vec<f64> = z.iter().map(|&z| raw.apply(z)).collect();
+        let n = seen.len() as f64;
+        let shift = seen.iter().sum::<f64>() / n;
+        let variance = seen.iter().map(|s| (s - shift) * (s - shift)).sum::<f64>() / n;
+        let scale = variance.sqrt();
+        let usable = shift.is_finite() && scale.is_finite() && scale > 0.0;
+        if usable { Self { shift, scale, ..raw } } else { raw }
+    }
+
+    fn apply(&self, z: f64) -> f64 {
+        let below = (self.best - z).min(f64::MAX);
+        let seen = if below > 0.0 {
+            -self.knee * (below / self.knee).min(f64::MAX).ln_1p()
+        } else {
+            -below
+        };
+        (seen - self.shift) / self.scale
+    }
+
+    fn invert(&self, z: f64) -> f64 {
+        let seen = z.mul_add(self.scale, self.shift);
+        let below = if seen < 0.0 { self.knee * (-seen / self.knee).exp_m1() } else { -seen };
+        self.best - below
+    }
+
+    fn log_slope(&self, z: f64) -> f64 {
+        -((self.best - z).clamp(0.0, f64::MAX) / self.knee).min(f64::MAX).ln_1p() - self.scale.ln()
+    }
+
+    fn is_usable(&self) -> bool {
+        [self.best, self.shift].iter().all(|number| number.is_finite())
+            && [self.knee, self.scale].iter().all(|&number| number > 0.0 && number.is_finite())
+    }
 }
 
 impl OutputMap {
     /// The map that changes nothing.
     pub fn identity() -> Self {
-        Self { shift: 0.0, scale: 1.0, low_fence: None, high_fence: None, reach: 1.0 }
+        Self {
+            shift: 0.0,
+            scale: 1.0,
+            low_fence: None,
+            high_fence: None,
+            reach: 1.0,
+            logarithm: None,
+        }
     }
 
     /// The map that this rule prescribes for these outcomes, which must be finite.
@@ -79,6 +147,7 @@ impl OutputMap {
             low_fence: Some(range.0 - 3.0 * width).filter(|f| f.is_finite()),
             high_fence: Some(range.1 + 3.0 * width).filter(|f| f.is_finite()),
             reach: width,
+            logarithm: None,
         };
         let bent: Vec<f64> = outcomes.iter().map(|&y| map.bend(y) / width).collect();
         let mean = bent.iter().sum::<f64>() / n as f64;
@@ -102,15 +171,47 @@ impl OutputMap {
         }
     }
 
-    /// What the model sees of an outcome.
-    pub fn apply(&self, y: f64) -> f64 {
+    fn standardised(&self, y: f64) -> f64 {
         // Halves, because the difference itself may overflow.
         2.0 * ((self.bend(y) / 2.0 - self.shift / 2.0) / self.scale)
     }
 
+    /// What the model sees of an outcome.
+    pub fn apply(&self, y: f64) -> f64 {
+        let z = self.standardised(y);
+        self.logarithm.map_or(z, |logarithm| logarithm.apply(z))
+    }
+
     /// The outcome that the model's value stands for, between the fences.
     pub fn invert(&self, z: f64) -> f64 {
+        let z = self.logarithm.map_or(z, |logarithm| logarithm.invert(z));
         z.mul_add(self.scale, self.shift)
+    }
+
+    /// The same map with a logarithm of this knee after it, fitted to these outcomes, of which there is one at least.
+    pub fn with_logarithm(&self, outcomes: &[f64], knee: f64) -> Self {
+        let z: Vec<f64> = outcomes.iter().map(|&y| self.standardised(y)).collect();
+        Self { logarithm: Some(Logarithm::fit(&z, knee)), ..*self }
+    }
+
+    /// The logarithm of the slope of the map at an outcome: what the log density of the outcome itself has more than that of what
+    /// the model sees.
+    pub fn log_slope(&self, y: f64) -> f64 {
+        let beyond = match (self.low_fence, self.high_fence) {
+            (Some(fence), _) if y < fence => (fence - y) / self.reach,
+            (_, Some(fence)) if y > fence => (y - fence) / self.reach,
+            _ => 0.0,
+        };
+        // Outcomes of any size have a slope, if a tiny one.
+        let slope = -2.0 * beyond.min(f64::MAX).ln_1p() - self.scale.ln();
+        slope + self.logarithm.map_or(0.0, |logarithm| logarithm.log_slope(self.standardised(y)))
+    }
+
+    /// Whether its numbers are finite and its scales positive.
+    pub(crate) fn is_usable(&self) -> bool {
+        [self.shift, self.scale, self.reach].iter().all(|number| number.is_finite())
+            && self.scale > 0.0
+            && self.logarithm.is_none_or(|logarithm| logarithm.is_usable())
     }
 }
 
@@ -231,6 +332,78 @@ mod tests {
         for pair in z[95..].windows(2) {
             assert!(pair[0] < pair[1], "{pair:?}");
         }
+    }
+
+    #[test]
+    fn logarithms_are_standardised_and_in_order_and_can_be_undone() {
+        let y: Vec<f64> = (0..40).map(|a| -(f64::from(a) * 0.37).exp()).collect();
+        let map = OutputMap::fit(OutputRule::Standardised, &y[..30]);
+        for knee in [1.0, 0.1, 0.01] {
+            let logarithm = map.with_logarithm(&y[..30], knee);
+            let z: Vec<f64> = y.iter().map(|&y| logarithm.apply(y)).collect();
+            let (mean, std) = mean_and_std(&z[..30]);
+            assert!(mean.abs() < 1e-12 && (std - 1.0).abs() < 1e-12, "{mean} {std}");
+            assert!(z.windows(2).all(|pair| pair[0] > pair[1]));
+            // By the formula, between the fences.
+            let Logarithm { shift, scale, .. } = logarithm.logarithm.unwrap();
+            for &y in y.iter().filter(|&&y| map.low_fence.is_none_or(|fence| y > fence)) {
+                let below = map.apply(-1.0) - map.apply(y);
+                let want = (-knee * (1.0 + below / knee).ln() - shift) / scale;
+                assert!((logarithm.apply(y) - want).abs() < 1e-12);
+                assert!((logarithm.invert(logarithm.apply(y)) - y).abs() < 1e-8 * y.abs());
+            }
+            // What is better than the best is on the line that ends there.
+            let step = |from: f64| logarithm.apply(from + 1e-3) - logarithm.apply(from);
+            assert!((step(0.5) - step(3.0)).abs() < 1e-9);
+            assert!((step(-1.0) / step(-1.001) - 1.0).abs() < 1e-2);
+            assert!((logarithm.invert(logarithm.apply(2.5)) - 2.5).abs() < 1e-9);
+        }
+        // The smaller the knee, the more of the map is the best outcomes.
+        let share = |knee| {
+            let map = map.with_logarithm(&y[..30], knee);
+            let at = |a: usize| map.apply(y[a]);
+            (at(0) - at(10)) / (at(0) - at(29))
+        };
+        assert!(share(0.01) > share(0.1) && share(0.1) > share(1.0));
+    }
+
+    #[test]
+    fn slopes_are_those_of_finite_differences() {
+        let mut y = waves(30);
+        y.extend([-1e3, 90.0]);
+        let map = OutputMap::fit(OutputRule::Standardised, &y);
+        assert!(map.low_fence.is_some_and(|fence| fence > -1e3));
+        let logarithms = [0.5, 0.02].map(|knee| map.with_logarithm(&y, knee));
+        for map in [map, logarithms[0], logarithms[1], OutputMap::identity()] {
+            for at in [-1e3, -500.0, 5.0, 7.3, 9.9, 60.0, 89.0, 200.0] {
+                let step = 1e-4;
+                let slope = (map.apply(at + step) - map.apply(at - step)) / (2.0 * step);
+                let log_slope = map.log_slope(at);
+                assert!((log_slope - slope.ln()).abs() < 1e-3, "{at}: {log_slope} {}", slope.ln());
+            }
+        }
+    }
+
+    #[test]
+    fn logarithms_of_equal_outcomes_are_0() {
+        for y in [0.0, -3.5, 1.7e308] {
+            let map = OutputMap::fit(OutputRule::Standardised, &[y; 5]);
+            let map = map.with_logarithm(&[y; 5], 0.1);
+            assert!(map.is_usable());
+            assert_eq!(map.apply(y), 0.0);
+        }
+        let map = OutputMap::identity().with_logarithm(&[1.0, 2.0], 0.1);
+        assert!(map.is_usable());
+        let broken = |change: fn(&mut Logarithm)| {
+            let mut map = map;
+            change(map.logarithm.as_mut().unwrap());
+            !map.is_usable()
+        };
+        assert!(map.with_logarithm(&[-1.7e308, 1.7e308], 0.1).log_slope(-1.7e308).is_finite());
+        assert!(broken(|logarithm| logarithm.knee = 0.0));
+        assert!(broken(|logarithm| logarithm.scale = f64::NAN));
+        assert!(broken(|logarithm| logarithm.best = f64::INFINITY));
+        assert!(!OutputMap { scale: 0.0, ..OutputMap::identity() }.is_usable());
     }
 
     #[test]
