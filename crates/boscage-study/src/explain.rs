@@ -452,11 +452,11 @@ impl Explanation {
             sentences.push("As far as can be seen, parameters act independently.".to_string());
         } else if let Some(rival) = &self.rival {
             let text = match (rival, self.of_logarithm) {
-                (Rival::Pairs(_), _) => "A model with the likely pairs",
-                (Rival::Plain(_), false) => "One function of all parameters",
-                (Rival::Plain(_), true) => {
-                    "One function of all parameters for the logarithm of the outcomes"
+                (Rival::Pairs(_), false) => "A model with the likely pairs",
+                (Rival::Pairs(_), true) => {
+                    "A model with the likely pairs for the logarithm of the outcomes"
                 }
+                (Rival::Plain(_), _) => "One function of all parameters",
                 (Rival::Model(_), _) => "The model of the logarithm of the outcomes",
             };
             sentences.push(format!(

@@ -116,8 +116,9 @@ pub struct AdditiveGpUcbSettings {
     /// The variance of a constant that is part of the model, in the same units: far from all observations the constant is expected,
     /// and not the average outcome. It is not learned; 0 for none.
     pub constant: f64,
-    /// The standard deviation of what all variables do alike at a random point, to begin with: of a polynomial of degree 4, for each
-    /// degree, in the same units ([`crate::common_effect`]). It is learned; 0 for no such part.
+    /// The standard deviation of what variables do alike at a random point, to begin with: of a polynomial of degree 4 of all ordered
+    /// variables, for each degree, in the same units, and half of it for categorical variables with the same choices
+    /// ([`crate::common_effect`]). It is learned; 0 for no such part.
     pub common_std: f64,
     /// What is maximised to choose a point.
     pub acquisition: Acquisition,
@@ -541,7 +542,7 @@ impl AdditiveGpUcb {
         };
         self.posterior = Some(posterior);
         self.rival_posterior = self.rival().and_then(|rival| {
-            rival.prior().condition(&self.learned_through(self.rival_outputs())).ok()
+            rival.prior().condition(&self.learned_through(&self.rival_outputs())).ok()
         });
         // Without a model of their own, local asks search that of the whole space.
         self.model.local = match self.settings.local {
@@ -634,8 +635,10 @@ impl AdditiveGpUcb {
             true => self.rival_posterior.as_ref(),
             false => self.rival_posterior.as_ref().or(self.posterior.as_ref()),
         };
-        let map =
-            if self.rival_posterior.is_some() { self.rival_outputs() } else { &self.model.outputs };
+        let map = match self.rival_posterior {
+            Some(_) => self.rival_outputs(),
+            None => self.model.outputs,
+        };
         let log_slopes: Vec<f64> = self.data.outcomes().iter().map(|&y| map.log_slope(y)).collect();
         let whole_is_better = match whole {
             Some(whole) if local.model == LocalModel::Turns => {
@@ -774,9 +777,9 @@ impl AdditiveGpUcb {
     }
 
     /// What it sees of outcomes.
-    fn rival_outputs(&self) -> &OutputMap {
-        let logarithm = self.model.verdict.as_ref().and_then(|verdict| verdict.logarithm.as_ref());
-        logarithm.unwrap_or(&self.model.outputs)
+    fn rival_outputs(&self) -> OutputMap {
+        let logarithm = self.model.verdict.as_ref().and_then(|verdict| verdict.logarithm);
+        OutputMap { logarithm, ..self.model.outputs }
     }
 
     /// The posterior that searches the whole space, given all observations: the rival's, if there is one.
@@ -789,7 +792,7 @@ impl AdditiveGpUcb {
 
     /// Its posterior given all observations; to be put back.
     fn take_rival(&mut self) -> Result<Option<AdditivePosterior>> {
-        let map = *self.rival_outputs();
+        let map = self.rival_outputs();
         let mut posterior = match (self.rival_posterior.take(), self.rival()) {
             (Some(posterior), _) => posterior,
             (None, Some(rival)) => rival.prior().condition(&self.learned_through(&map))?,
@@ -989,13 +992,21 @@ impl Optimizer for AdditiveGpUcb {
         }
         let outputs = &model.outputs;
         let of_rival = model.verdict.as_ref().and_then(|verdict| verdict.logarithm);
-        let is_usable = outputs.is_usable() && of_rival.is_none_or(|map| map.is_usable());
-        if !(is_usable && model.log_likelihood.is_finite()) {
+        let of_rival = OutputMap { logarithm: of_rival, ..*outputs };
+        if !(outputs.is_usable() && of_rival.is_usable() && model.log_likelihood.is_finite()) {
             return Err(Error::InvalidSetting {
                 setting: "model.outputs",
-                value: format!("{:?}", of_rival.as_ref().unwrap_or(outputs)),
-                reason: "its numbers must be finite and its scale positive",
+                value: format!("{of_rival:?}"),
+                reason: "its numbers must be finite and its scales positive",
             });
+        }
+        for prior in [&model.prior, rival, near] {
+            let sets = &prior.kernel.same_choices;
+            if !sets.is_empty() && *sets != same_choices(&self.space) {
+                return Err(Error::InvalidStructure {
+                    reason: "the model's choices are not those of the space".to_string(),
+                });
+            }
         }
         if model.prior.components != self.settings.structure.components(&model.graph) {
             return Err(Error::InvalidStructure {
@@ -1330,6 +1341,10 @@ mod tests {
         optimizer.model.prior.kernel.same_choices.clear();
         optimizer.learn(&Stream::new(3, 20)).unwrap();
         assert_eq!(optimizer.model.prior.kernel.same_choices, sets);
+        let mut of_another = optimizer.model.clone();
+        of_another.prior.kernel.same_choices[0].choices = 1 << 60;
+        let refused = optimizer.resume(of_another).unwrap_err().to_string();
+        assert!(refused.contains("choices"), "{refused}");
         // Without the part there is nothing to know, and where choices count as numbers they are ordered.
         let without = AdditiveGpUcb::new(space.clone(), settings(0.0)).unwrap();
         let numeric = AdditiveGpUcbSettings { categorical: Metric::Numeric, ..settings(0.1) };
@@ -1353,18 +1368,15 @@ mod tests {
     #[test]
     fn the_whole_space_has_its_turn_near_the_best_point_where_it_predicts_better() {
         let local = LocalSearch::default();
-        let whole_is_better = |logarithm, outcome| {
+        let whole_is_better = |outcome| {
             let mut optimizer = told(80, KernelStart::InitialEarly, outcome);
-            optimizer.settings.guard = Some(Guard { logarithm, ..Guard::default() });
             optimizer.learn(&Stream::new(3, 80)).unwrap();
             optimizer.model.local.unwrap().whole_is_better
         };
-        // What holds everywhere is learned from everywhere; what spans nine orders of magnitude is not, unless the logarithm is seen.
+        // What holds everywhere is learned from everywhere; what spans nine orders of magnitude is not.
         let waves = |x: &[f64]| (9.0 * x[0]).sin() + (8.0 * x[1]).cos() + (7.0 * x[2]).sin();
-        let magnitudes = |x: &[f64]| -10.0_f64.powf(3.0 * x.iter().sum::<f64>());
-        assert!(whole_is_better(true, waves));
-        assert!(whole_is_better(true, magnitudes));
-        assert!(!whole_is_better(false, magnitudes));
+        assert!(whole_is_better(waves));
+        assert!(!whole_is_better(|x| -10.0_f64.powf(3.0 * x.iter().sum::<f64>())));
         // At the turn of the whole space its model is searched, otherwise the box's own.
         let mut optimizer = told(83, KernelStart::InitialEarly, waves);
         optimizer.learn(&Stream::new(3, 83)).unwrap();

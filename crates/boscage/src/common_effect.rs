@@ -18,7 +18,8 @@
 //! It is the one part whose variance differs from point to point: 4 s² on average over the space, for ordered variables and for each
 //! set of choices, 24 D s² where all ordered variables are at their ends and 4 m s² where all of a set have the same choice. Outside
 //! of 0 to 1 a variable counts as at its end. Of an ordered variable with few levels the polynomials are no longer of mean 0 and
-//! variance 1; with two they say one thing and a constant.
+//! variance 1; with two they say one thing and a constant. A parameter that a condition switches off counts with the choice it rests
+//! at.
 //!
 //! Cost: 4·D for a point, 4·n² for a matrix, and K for every categorical variable and K·n² for every set of choices.
 
@@ -34,6 +35,10 @@ use crate::space::Space;
 /// The degree of the polynomial: enough for a valley on either side of a hill, and no more.
 pub const DEGREE: usize = 4;
 
+/// Sets with more choices than this have no part: each costs as much as a degree of the polynomial, and one of so many is seldom seen
+/// twice.
+const MOST_CHOICES: usize = 32;
+
 /// Categorical variables that have the same choices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -44,7 +49,8 @@ pub struct SameChoices {
     pub choices: usize,
 }
 
-/// The sets of categorical parameters with the same choices, in the same order: at least two parameters each, and two choices.
+/// The sets of categorical parameters with the same choices, in the same order: at least two parameters each, and neither one choice
+/// nor too many.
 /// Truth values have the same choices.
 pub(crate) fn same_choices(space: &Space) -> Vec<SameChoices> {
     let parameters = space.parameters();
@@ -57,7 +63,7 @@ pub(crate) fn same_choices(space: &Space) -> Vec<SameChoices> {
             None => sets.push(SameChoices { variables: vec![d], choices }),
         }
     }
-    sets.retain(|set| set.variables.len() > 1 && set.choices > 1);
+    sets.retain(|set| set.variables.len() > 1 && (2..=MOST_CHOICES).contains(&set.choices));
     sets
 }
 
@@ -181,16 +187,14 @@ impl CommonColumns {
     /// Of observations that are given one variable after the other.
     pub(crate) fn new(effect: CommonEffect, x: &[Vec<f64>]) -> Self {
         let n = x.first().map_or(0, Vec::len);
-        let mut columns = vec![vec![0.0; n]; effect.count];
+        let mut columns = vec![Vec::with_capacity(n); effect.count];
         let mut q = vec![0.0; effect.count];
-        for (i, coordinates) in x.iter().enumerate().take(effect.shares.len()) {
-            for (a, &x) in coordinates.iter().enumerate() {
-                q.fill(0.0);
-                effect.add_features(i, x, &mut q);
-                for (column, q) in columns.iter_mut().zip(&q) {
-                    column[a] += q;
-                }
+        for a in 0..n {
+            q.fill(0.0);
+            for (i, coordinates) in x.iter().enumerate().take(effect.shares.len()) {
+                effect.add_features(i, coordinates[a], &mut q);
             }
+            columns.iter_mut().zip(&q).for_each(|(column, &q)| column.push(q));
         }
         Self { effect, columns }
     }
@@ -385,6 +389,8 @@ mod tests {
             Parameter::categorical("h", ["only"]),
             Parameter::categorical("i", ["only"]),
             Parameter::categorical("j", ["x", "y", "z"]),
+            Parameter::categorical("k", (0..33).map(|k| k.to_string())),
+            Parameter::categorical("l", (0..33).map(|k| k.to_string())),
         ]);
         let set =
             |variables: &[usize], choices| SameChoices { variables: variables.into(), choices };

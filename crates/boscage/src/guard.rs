@@ -5,9 +5,10 @@
 //! component for each pair that is likely to interact ([`crate::edge_probabilities`]); every variable and these components only,
 //! without all pairs, constant and what all variables do alike, which is the paper's idea of few pairs; and one function of all
 //! variables, a plain GP ([`crate::methods::gp_ucb`]). The first two are for functions of few and strong interactions, the last for
-//! functions that all variables shape together, as rotated ones. The model itself and the plain GP are rivals once more with the
+//! functions that all variables shape together, as rotated ones. The model itself and the first two are rivals once more with the
 //! logarithm of how far outcomes are below the best one ([`crate::outputs`]): for times and costs, which often are products, and for
-//! errors that span orders of magnitude. The rival that makes the outcomes clearly more likely searches the whole space until the
+//! errors that span orders of magnitude. (Not the plain GP: one of logarithms often is the likeliest of all where the bottom of a bowl
+//! is near, and then seldom looks elsewhere.) The rival that makes the outcomes clearly more likely searches the whole space until the
 //! next comparison. The model stays: it begins the next learning and says what is explained.
 //!
 //! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
@@ -16,8 +17,8 @@
 //!
 //! Cost: kernel learning for each rival, always with at most `EARLY` observations and of the one that searches (of both with likely
 //! pairs, if it is one of them), otherwise when the number of observations has grown by a fifth, or by a half if there are many,
-//! when pairs are looked for too. For logarithms once more with at most `TRIED` observations, up to three times while that is
-//! promising, and then with all.
+//! when pairs are looked for too. For logarithms once more with at most `TRIED` observations, a second time if that is promising, and
+//! then with all.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +30,7 @@ use crate::graph::{Component, Edge};
 use crate::kernel_learning::{
     KernelLearning, LearnedKernel, kernel_learning, log_posterior_density,
 };
-use crate::outputs::OutputMap;
+use crate::outputs::{Logarithm, OutputMap};
 use crate::space::Space;
 use crate::stream::Stream;
 
@@ -42,10 +43,9 @@ const GROWTH: f64 = 1.2;
 const LATE_GROWTH: f64 = 1.5;
 /// Pairs are not looked for with fewer observations.
 const FEWEST: usize = 20;
-/// The knees of logarithms that are tried, in standard deviations of the outcomes: of the outcomes from one to three orders of
-/// magnitude are told apart. They are tried on so many observations at most.
+/// The knees of logarithms that are tried, in units of what the model sees of outcomes, and on how many observations at most.
+const KNEES: [f64; 2] = [1.0, 0.1];
 const TRIED: usize = 100;
-const KNEES: [f64; 3] = [1.0, 0.1, 0.01];
 
 /// Settings of the guard.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub struct Guard {
     /// The variance of the plain GP's constant, in units of what the model sees: with none it expects the average outcome wherever
     /// nothing was observed, as good as that may be.
     pub constant: f64,
-    /// Whether the model and the plain GP are rivals that see the logarithm of outcomes, too ([`crate::outputs`]).
+    /// Whether the model and those with likely pairs are rivals that see the logarithm of outcomes, too ([`crate::outputs`]).
     pub logarithm: bool,
 }
 
@@ -70,7 +70,7 @@ impl Default for Guard {
     /// 150 times as likely: what Kass and Raftery (1995, *Bayes factors*) call very strong evidence.
     fn default() -> Self {
         let constant = AdditiveGpUcbSettings::gp_ucb().constant;
-        Self { margin: 5.0, pairs: true, plain: Some(1.0), constant, logarithm: true }
+        Self { margin: 5.0, pairs: true, plain: Some(1.0), constant, logarithm: false }
     }
 }
 
@@ -87,7 +87,7 @@ pub struct Verdict {
     pub rival: Option<Rival>,
     /// What it sees of outcomes where that is their logarithm; none if it sees what the model does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub logarithm: Option<OutputMap>,
+    pub logarithm: Option<Logarithm>,
 }
 
 /// A model that explains the outcomes better.
@@ -156,47 +156,54 @@ impl Guard {
             return Ok(verdict);
         }
         let searches = |is_it: fn(&Rival) -> bool| last.rival.as_ref().is_some_and(is_it);
-        // One that searches keeps its knee until all are compared again.
-        let logarithm_of = |prior: &AdditivePrior, learning: &KernelLearning| match &last.logarithm
-        {
-            Some(map) if !is_due => {
-                let knee = map.logarithm.map_or(1.0, |logarithm| logarithm.knee);
-                let map = observed.outputs.with_logarithm(observed.data.outcomes(), knee);
-                let start = last.rival.as_ref().map_or(prior, Rival::prior);
-                let start = AdditivePrior { components: prior.components.clone(), ..start.clone() };
-                Ok(Some((observed.learn(&start, &map, learning)?, map)))
-            }
-            None if !is_due => Ok(None),
-            _ => observed.learn_logarithm(prior, learning),
+        // One that searches keeps its knee until all are compared again. What cannot be computed is not better.
+        let logarithm_of = |prior: &AdditivePrior, learning: &KernelLearning| {
+            let found = match last.logarithm {
+                Some(Logarithm { knee, .. }) if !is_due => {
+                    let map = observed.outputs.with_logarithm(observed.data.outcomes(), knee);
+                    let found = last.rival.as_ref().map(Rival::prior);
+                    let found = found.filter(|found| found.components == prior.components);
+                    let start = found.unwrap_or(prior);
+                    observed.learn(start, &map, learning).map(|learned| Some((learned, map)))
+                }
+                None if !is_due => Ok(None),
+                _ => observed.learn_logarithm(prior, learning, self.margin),
+            };
+            found.ok().flatten()
         };
         let model = observed.log_density(prior, observed.outputs, learning)?;
         let mut best = (model + self.margin, None, None);
-        let mut offer = |objective: f64, rival: Rival, logarithm: Option<OutputMap>| {
+        let mut offer = |objective: f64, rival: Rival, logarithm: Option<Logarithm>| {
             if objective > best.0 {
                 best = (objective, Some(rival), logarithm);
             }
         };
-        if !verdict.pairs.is_empty()
-            && (is_due || searches(|rival| matches!(rival, Rival::Pairs(_))))
-        {
-            let mut with_pairs = prior.clone();
-            with_pairs.components.extend(verdict.pairs.iter().copied().map(Component::pair));
-            let forest = AdditivePrior {
-                all_pairs: None,
-                constant: 0.0,
-                common_std: 0.0,
-                ..with_pairs.clone()
-            };
-            for start in [with_pairs, forest] {
+        let of_pairs = searches(|rival| matches!(rival, Rival::Pairs(_)));
+        let of_model = searches(|rival| matches!(rival, Rival::Model(_)));
+        // Besides all pairs, and in their place.
+        let with_pairs = |prior: &AdditivePrior| {
+            let mut besides = prior.clone();
+            besides.components.extend(verdict.pairs.iter().copied().map(Component::pair));
+            let (all_pairs, constant, common_std) = (None, 0.0, 0.0);
+            let instead = AdditivePrior { all_pairs, constant, common_std, ..besides.clone() };
+            if verdict.pairs.is_empty() { Vec::new() } else { vec![besides, instead] }
+        };
+        if is_due || of_pairs {
+            for start in with_pairs(prior) {
                 let learned = kernel_learning(&start, &data, learning)?;
                 offer(learned.objective, Rival::Pairs(learned.prior), None);
             }
         }
         if self.logarithm
-            && (is_due || searches(|rival| matches!(rival, Rival::Model(_))))
-            && let Some((learned, map)) = logarithm_of(prior, learning)?
+            && (is_due || of_model || of_pairs)
+            && let Some((learned, map)) = logarithm_of(prior, learning)
         {
-            offer(learned.objective, Rival::Model(learned.prior), Some(map));
+            let of_logarithm = with_pairs(&learned.prior);
+            offer(learned.objective, Rival::Model(learned.prior), map.logarithm);
+            for start in of_logarithm {
+                let learned = observed.learn(&start, &map, learning)?;
+                offer(learned.objective, Rival::Pairs(learned.prior), map.logarithm);
+            }
         }
         if self.plain.is_some() && (is_due || searches(|rival| matches!(rival, Rival::Plain(_)))) {
             let plain = AdditiveGpUcbSettings {
@@ -208,12 +215,7 @@ impl Guard {
             let KernelLearning { budget, tolerance, most_observations, .. } = *learning;
             let config = KernelLearning { budget, tolerance, most_observations, ..config.clone() };
             let learned = kernel_learning(start, &data, &config)?;
-            offer(learned.objective, Rival::Plain(learned.prior.clone()), None);
-            if self.logarithm
-                && let Some((learned, map)) = logarithm_of(&learned.prior, &config)?
-            {
-                offer(learned.objective, Rival::Plain(learned.prior), Some(map));
-            }
+            offer(learned.objective, Rival::Plain(learned.prior), None);
         }
         (_, verdict.rival, verdict.logarithm) = best;
         Ok(verdict)
@@ -258,16 +260,17 @@ impl Observed<'_> {
         Ok(density + self.log_slopes(map, learning)?)
     }
 
-    /// A model of logarithms, and what it sees; none if they do not promise more than `prior`, which sees what the model does. Knees are
+    /// A model of logarithms, and what it sees; none if they do not promise more than `prior`, which sees what the model does, by the margin. Knees are
     /// tried on few of the observations, one after the other as long as a smaller one is better.
     fn learn_logarithm(
         &self,
         prior: &AdditivePrior,
         learning: &KernelLearning,
+        margin: f64,
     ) -> Result<Option<(LearnedKernel, OutputMap)>> {
         let most = learning.most_observations.map_or(TRIED, |most| most.min(TRIED));
         let trial = KernelLearning { most_observations: Some(most), ..learning.clone() };
-        let mut to_beat = self.log_density(prior, self.outputs, &trial)?;
+        let mut to_beat = self.log_density(prior, self.outputs, &trial)? + margin;
         let mut found = None;
         let mut start = prior.clone();
         for knee in KNEES {
@@ -329,6 +332,10 @@ mod tests {
         let mut optimizer = told(n, guard, outcome);
         optimizer.learn(&Stream::new(8, n)).unwrap();
         optimizer.model().unwrap().clone()
+    }
+
+    fn with_logarithms() -> Guard {
+        Guard { logarithm: true, ..Guard::default() }
     }
 
     fn additive(x: &[f64]) -> f64 {
@@ -406,26 +413,26 @@ mod tests {
         -(1.5 * additive(x)).exp()
     }
 
-    /// The same for a wave across all axes.
-    fn product_together(x: &[f64]) -> f64 {
-        -(5.0 * together(x)).exp()
+    /// The same of pairs.
+    fn product_of_pairs(x: &[f64]) -> f64 {
+        -(3.0 * three_pairs(x)).exp()
     }
 
     #[test]
     fn logarithms_search_where_outcomes_are_products() {
         let verdict = |guard, outcome| learned(100, guard, outcome).verdict.unwrap();
-        let found = verdict(Guard::default(), product);
+        let without_pairs = Guard { pairs: false, ..with_logarithms() };
+        let found = verdict(without_pairs, product);
         assert!(matches!(found.rival, Some(Rival::Model(_))), "{found:?}");
         assert!(found.logarithm.is_some());
-        let found = verdict(Guard::default(), product_together);
-        assert!(matches!(found.rival, Some(Rival::Plain(_))), "{found:?}");
+        let found = verdict(with_logarithms(), product_of_pairs);
+        assert!(matches!(found.rival, Some(Rival::Pairs(_))), "{found:?}");
         assert!(found.logarithm.is_some());
         // Sums are none, and without logarithms there is none.
         for outcome in [additive, together, three_pairs] {
-            assert_eq!(verdict(Guard::default(), outcome).logarithm, None);
+            assert_eq!(verdict(with_logarithms(), outcome).logarithm, None);
         }
-        let without = Guard { logarithm: false, ..Guard::default() };
-        assert_eq!(verdict(without, product).logarithm, None);
+        assert_eq!(verdict(Guard::default(), product).logarithm, None);
     }
 
     /// What is compared are densities of the same outcomes: a model of logarithms is better than one of the outcomes by as much as
@@ -436,7 +443,7 @@ mod tests {
         let outputs = OutputMap::fit(OutputRule::Standardised, optimizer.data().outcomes());
         let observed = Observed { data: optimizer.data(), outputs: &outputs };
         let (start, learning) = optimizer.untrained();
-        let (learned, map) = observed.learn_logarithm(start, learning).unwrap().unwrap();
+        let (learned, map) = observed.learn_logarithm(start, learning, 5.0).unwrap().unwrap();
         let seen = observed.through(&map);
         let of_seen = log_posterior_density(&learned.prior, &seen, learning).unwrap();
         let slope = |&y: &f64| {
@@ -448,6 +455,23 @@ mod tests {
         assert!((learned.objective - of_seen - slopes).abs() < 1e-3, "{slopes}");
         let density = observed.log_density(&learned.prior, &map, learning).unwrap();
         assert!((learned.objective - density).abs() < 1e-8);
+        // So it is where kernel learning looks at few of the outcomes, after fewer at which knees are tried.
+        let many = told(150, Guard::default(), product);
+        let outputs_of_many = OutputMap::fit(OutputRule::Standardised, many.data().outcomes());
+        let of_many = Observed { data: many.data(), outputs: &outputs_of_many };
+        let few = KernelLearning { most_observations: Some(120), ..learning.clone() };
+        let (found, map) = of_many.learn_logarithm(start, &few, 5.0).unwrap().unwrap();
+        let seen = of_many.through(&map).evenly(120).unwrap();
+        let slopes: f64 = many
+            .data()
+            .evenly(120)
+            .unwrap()
+            .outcomes()
+            .iter()
+            .map(|&y| map.log_slope(y) - outputs_of_many.log_slope(y))
+            .sum();
+        let density = log_posterior_density(&found.prior, &seen, &few).unwrap() + slopes;
+        assert!((found.objective - density).abs() < 1e-8, "{density}");
         // Of the knees it is the best, but for what kernel learning makes of other starts.
         for knee in KNEES {
             let other = outputs.with_logarithm(optimizer.data().outcomes(), knee);
@@ -459,7 +483,7 @@ mod tests {
         let outputs = OutputMap::fit(OutputRule::Standardised, optimizer.data().outcomes());
         let observed = Observed { data: optimizer.data(), outputs: &outputs };
         let learned = observed.learn(start, &outputs, learning).unwrap();
-        assert!(observed.learn_logarithm(&learned.prior, learning).unwrap().is_none());
+        assert!(observed.learn_logarithm(&learned.prior, learning, 5.0).unwrap().is_none());
     }
 
     /// Every variable with one other, and a little with all.
@@ -524,13 +548,13 @@ mod tests {
     #[test]
     fn a_run_goes_on_with_the_rival_as_if_it_had_not_been_interrupted() {
         goes_on_with_the_rival(together, false);
-        goes_on_with_the_rival(product_together, true);
+        goes_on_with_the_rival(product, true);
     }
 
     fn goes_on_with_the_rival(outcome: fn(&[f64]) -> f64, of_logarithm: bool) {
         let stream = |trial: u64| Stream::new(8, trial);
         let (mut one, mut other) =
-            (told(60, Guard::default(), outcome), told(60, Guard::default(), outcome));
+            (told(60, with_logarithms(), outcome), told(60, with_logarithms(), outcome));
         let tell = |optimizer: &mut AdditiveGpUcb, point: &Point| {
             optimizer.tell(point.clone(), outcome(&point.0)).unwrap();
         };
@@ -540,13 +564,20 @@ mod tests {
         tell(&mut one, &first);
         tell(&mut other, &first);
         let model: Model = serde_json::from_str(&stored).unwrap();
-        assert!(matches!(model.verdict.as_ref().unwrap().rival, Some(Rival::Plain(_))));
-        assert_eq!(model.verdict.as_ref().unwrap().logarithm.is_some(), of_logarithm);
+        let verdict = model.verdict.as_ref().unwrap();
+        assert!(matches!(verdict.rival, Some(Rival::Plain(_))) != of_logarithm);
+        assert_eq!(verdict.logarithm.is_some(), of_logarithm);
         other.resume(model.clone()).unwrap();
-        let mut without_rival = told(60, Guard::default(), outcome);
+        let mut without_rival = told(60, with_logarithms(), outcome);
         tell(&mut without_rival, &first);
         without_rival.resume(Model { verdict: None, ..model }).unwrap();
-        for trial in 61..66 {
+        let knee = |optimizer: &AdditiveGpUcb| {
+            let verdict = optimizer.model().unwrap().verdict.clone().unwrap();
+            (verdict.observations, verdict.logarithm.map(|logarithm| logarithm.knee))
+        };
+        let before = knee(&one);
+        // With 66 observations it is learned again, too early to compare.
+        for trial in 61..70 {
             let point = one.ask(&[], &stream(trial)).unwrap();
             assert_eq!(other.ask(&[], &stream(trial)).unwrap(), point);
             if trial == 64 {
@@ -557,6 +588,9 @@ mod tests {
                 tell(optimizer, &point);
             }
         }
+        assert_eq!((one.model().unwrap().observations, before.0), (66, 60));
+        assert_eq!(knee(&one), before);
+        assert_eq!(one.model(), other.model());
     }
 
     #[test]
@@ -570,9 +604,8 @@ mod tests {
         model.verdict.as_mut().unwrap().rival = Some(Rival::Plain(smaller.untrained().0.clone()));
         let refused = told(60, Guard::default(), together).resume(model).unwrap_err().to_string();
         assert!(refused.contains("rival"), "{refused}");
-        let mut model = learned(60, Guard::default(), product);
-        let map = model.verdict.as_mut().unwrap().logarithm.as_mut().unwrap();
-        map.logarithm.as_mut().unwrap().knee = -1.0;
+        let mut model = learned(60, with_logarithms(), product);
+        model.verdict.as_mut().unwrap().logarithm.as_mut().unwrap().knee = -1.0;
         let refused = told(60, Guard::default(), product).resume(model).unwrap_err().to_string();
         assert!(refused.contains("outputs"), "{refused}");
     }

@@ -49,9 +49,10 @@ pub struct OutputMap {
 /// The logarithm of how far a standardised outcome is below the best one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Logarithm {
-    /// The best standardised outcome. Better ones, which may come later, are on a line.
+    /// The best standardised outcome. Of better ones, which may come later, it is the logarithm of how far they are above it: on a
+    /// line they would seem to be as far above it as all others are below.
     pub best: f64,
-    /// c: the distance from the best up to which outcomes are seen nearly as they are.
+    /// c, in units of standardised outcomes: the distance from the best up to which outcomes are seen nearly as they are.
     pub knee: f64,
     /// The logarithm that becomes 0.
     pub shift: f64,
@@ -74,23 +75,19 @@ impl Logarithm {
     }
 
     fn apply(&self, z: f64) -> f64 {
-        let below = (self.best - z).min(f64::MAX);
-        let seen = if below > 0.0 {
-            -self.knee * (below / self.knee).min(f64::MAX).ln_1p()
-        } else {
-            -below
-        };
-        (seen - self.shift) / self.scale
+        let distance = (z - self.best).clamp(-f64::MAX, f64::MAX);
+        let seen = self.knee * (distance.abs() / self.knee).min(f64::MAX).ln_1p();
+        (seen.copysign(distance) - self.shift) / self.scale
     }
 
     fn invert(&self, z: f64) -> f64 {
         let seen = z.mul_add(self.scale, self.shift);
-        let below = if seen < 0.0 { self.knee * (-seen / self.knee).exp_m1() } else { -seen };
-        self.best - below
+        self.best + (self.knee * (seen.abs() / self.knee).exp_m1()).copysign(seen)
     }
 
     fn log_slope(&self, z: f64) -> f64 {
-        -((self.best - z).clamp(0.0, f64::MAX) / self.knee).min(f64::MAX).ln_1p() - self.scale.ln()
+        let distance = (z - self.best).abs().min(f64::MAX);
+        -(distance / self.knee).min(f64::MAX).ln_1p() - self.scale.ln()
     }
 
     fn is_usable(&self) -> bool {
@@ -352,11 +349,14 @@ mod tests {
                 assert!((logarithm.apply(y) - want).abs() < 1e-12);
                 assert!((logarithm.invert(logarithm.apply(y)) - y).abs() < 1e-8 * y.abs());
             }
-            // What is better than the best is on the line that ends there.
-            let step = |from: f64| logarithm.apply(from + 1e-3) - logarithm.apply(from);
-            assert!((step(0.5) - step(3.0)).abs() < 1e-9);
-            assert!((step(-1.0) / step(-1.001) - 1.0).abs() < 1e-2);
-            assert!((logarithm.invert(logarithm.apply(2.5)) - 2.5).abs() < 1e-9);
+            // Above the best it is the same upside down.
+            let (best, at) = (logarithm.apply(-1.0), |by: f64| logarithm.apply(-1.0 + by));
+            for by in [1e-3, 0.5, 3.0] {
+                assert!(
+                    (at(by) - best - (best - at(-by))).abs() < 1e-9 * (1.0 + best.abs() / knee)
+                );
+                assert!((logarithm.invert(at(by)) - (-1.0 + by)).abs() < 1e-8);
+            }
         }
         // The smaller the knee, the more of the map is the best outcomes.
         let share = |knee| {
