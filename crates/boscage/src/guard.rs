@@ -260,8 +260,8 @@ impl Observed<'_> {
         Ok(density + self.log_slopes(map, learning)?)
     }
 
-    /// A model of logarithms, and what it sees; none if they do not promise more than `prior`, which sees what the model does, by the margin. Knees are
-    /// tried on few of the observations, one after the other as long as a smaller one is better.
+    /// A model of logarithms, and what it sees; none if they do not promise more than `prior`, which sees what the model does, by the
+    /// margin. Knees are tried on few of the observations, one after the other as long as a smaller one is better.
     fn learn_logarithm(
         &self,
         prior: &AdditivePrior,
@@ -413,11 +413,6 @@ mod tests {
         -(1.5 * additive(x)).exp()
     }
 
-    /// The same of pairs.
-    fn product_of_pairs(x: &[f64]) -> f64 {
-        -(3.0 * three_pairs(x)).exp()
-    }
-
     #[test]
     fn logarithms_search_where_outcomes_are_products() {
         let verdict = |guard, outcome| learned(100, guard, outcome).verdict.unwrap();
@@ -425,7 +420,7 @@ mod tests {
         let found = verdict(without_pairs, product);
         assert!(matches!(found.rival, Some(Rival::Model(_))), "{found:?}");
         assert!(found.logarithm.is_some());
-        let found = verdict(with_logarithms(), product_of_pairs);
+        let found = verdict(with_logarithms(), product);
         assert!(matches!(found.rival, Some(Rival::Pairs(_))), "{found:?}");
         assert!(found.logarithm.is_some());
         // Sums are none, and without logarithms there is none.
