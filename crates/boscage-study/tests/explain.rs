@@ -633,8 +633,7 @@ fn it_is_said_which_model_searches() {
         (0.4 * (3.0 * x[0] + x[1] + x[2] + x[3])).cos()
     };
     let mut said = Vec::new();
-    let objectives: [&dyn Fn(&[Option<Value>]) -> f64; 2] = [&together, &|v| bumpy(&numbers(v))];
-    for objective in objectives {
+    for objective in [&together as &dyn Fn(&[Option<Value>]) -> f64, &|v| bumpy(&numbers(v))] {
         let view = study(four(), "boscage", Goal::Minimize, 60, |_, values| objective(values));
         let explanation = explained(&view);
         let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
