@@ -5,7 +5,7 @@
 //! component for each pair that is likely to interact ([`crate::edge_probabilities`]); every variable and these components only,
 //! without all pairs, constant and what all variables do alike, which is the paper's idea of few pairs; and one function of all
 //! variables, a plain GP ([`crate::methods::gp_ucb`]). The first two are for functions of few and strong interactions, the last for
-//! functions that all variables shape together, as rotated ones. The model itself and the first two are rivals once more with the
+//! functions that all variables shape together, as rotated ones. If that is set, the model and the first two are rivals again with the
 //! logarithm of how far outcomes are below the best one ([`crate::outputs`]): for times and costs, which often are products, and for
 //! errors that span orders of magnitude. (Not the plain GP: one of logarithms often is the likeliest of all where the bottom of a bowl
 //! is near, and then seldom looks elsewhere.) The rival that makes the outcomes clearly more likely searches the whole space until the
