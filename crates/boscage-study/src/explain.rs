@@ -456,7 +456,10 @@ impl Explanation {
                 (Rival::Pairs(_), true) => {
                     "A model with the likely pairs for the logarithm of the outcomes"
                 }
-                (Rival::Plain(_), _) => "One function of all parameters",
+                (Rival::Plain(_), false) => "One function of all parameters",
+                (Rival::Plain(_), true) => {
+                    "One function of all parameters for the logarithm of the outcomes"
+                }
                 (Rival::Model(_), _) => "The model of the logarithm of the outcomes",
             };
             sentences.push(format!(

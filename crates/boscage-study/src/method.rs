@@ -66,7 +66,7 @@ fn with_absent(value: &Value) -> Value {
 
 /// Reads a method with all its settings, also as it was stored before settings came and went, so that a study goes on with those
 /// that it began with: all pairs had a constant of variance 1 that was no setting, a plain GP had none, variables had nothing in
-/// common, local asks stayed near the best point whatever there was to gain, and `surprise` was there and 0
+/// common, no model saw logarithms, local asks stayed near the best point whatever there was to gain, and `surprise` was there and 0
 /// unless it was set.
 pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -82,6 +82,7 @@ pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
         settings.entry("common_std").or_insert(0.0.into());
         if let Some(Value::Object(guard)) = settings.get_mut("guard") {
             guard.entry("constant").or_insert(0.0.into());
+            guard.entry("logarithm").or_insert(false.into());
         }
         if let Some(Value::Object(local)) = settings.get_mut("local") {
             local.entry("gain").or_insert(0.0.into());
@@ -314,7 +315,7 @@ mod tests {
             else {
                 panic!("{name}")
             };
-            let guard = named.guard.map(|guard| Guard { constant: 0.0, ..guard });
+            let guard = named.guard.map(|guard| Guard { constant: 0.0, logarithm: false, ..guard });
             let local = named.local.map(|local| LocalSearch { gain: 0.0, ..local });
             assert_eq!(
                 **found,

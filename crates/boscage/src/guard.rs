@@ -5,11 +5,12 @@
 //! component for each pair that is likely to interact ([`crate::edge_probabilities`]); every variable and these components only,
 //! without all pairs, constant and what all variables do alike, which is the paper's idea of few pairs; and one function of all
 //! variables, a plain GP ([`crate::methods::gp_ucb`]). The first two are for functions of few and strong interactions, the last for
-//! functions that all variables shape together, as rotated ones. If that is set, the model and the first two are rivals again with the
-//! logarithm of how far outcomes are below the best one ([`crate::outputs`]): for times and costs, which often are products, and for
-//! errors that span orders of magnitude. (Not the plain GP: one of logarithms often is the likeliest of all where the bottom of a bowl
-//! is near, and then seldom looks elsewhere.) The rival that makes the outcomes clearly more likely searches the whole space until the
-//! next comparison. The model stays: it begins the next learning and says what is explained.
+//! functions that all variables shape together, as rotated ones. The model and the first two are rivals again with the logarithm of
+//! how far outcomes are below the best one ([`crate::outputs`]): for times and costs, which often are products, and for errors that
+//! span orders of magnitude. So is the plain GP, but only where it is the best of the rivals that see outcomes as they are, and where
+//! all parameters are ordered: it looks closely at the bottom that is known, and where a choice has a bottom of its own that is seldom
+//! found then. The rival that makes the outcomes clearly more likely searches the whole space until the next comparison. The model
+//! stays: it begins the next learning and says what is explained.
 //!
 //! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
 //! probable. It takes the place of the evidence: a parameter that the data say nothing about counts nothing in either. Where a model
@@ -27,6 +28,7 @@ use crate::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
 use crate::edge_probabilities::likely_forest;
 use crate::error::{Error, Result};
 use crate::graph::{Component, Edge};
+use crate::kernel::Metric;
 use crate::kernel_learning::{
     KernelLearning, LearnedKernel, kernel_learning, log_posterior_density,
 };
@@ -62,7 +64,7 @@ pub struct Guard {
     /// The variance of the plain GP's constant, in units of what the model sees: with none it expects the average outcome wherever
     /// nothing was observed, as good as that may be.
     pub constant: f64,
-    /// Whether the model and those with likely pairs are rivals that see the logarithm of outcomes, too ([`crate::outputs`]).
+    /// Whether the model and its rivals are rivals that see the logarithm of outcomes, too ([`crate::outputs`]).
     pub logarithm: bool,
 }
 
@@ -70,7 +72,7 @@ impl Default for Guard {
     /// 150 times as likely: what Kass and Raftery (1995, *Bayes factors*) call very strong evidence.
     fn default() -> Self {
         let constant = AdditiveGpUcbSettings::gp_ucb().constant;
-        Self { margin: 5.0, pairs: true, plain: Some(1.0), constant, logarithm: false }
+        Self { margin: 5.0, pairs: true, plain: Some(1.0), constant, logarithm: true }
     }
 }
 
@@ -174,12 +176,15 @@ impl Guard {
         let model = observed.log_density(prior, observed.outputs, learning)?;
         let mut best = (model + self.margin, None, None);
         let mut offer = |objective: f64, rival: Rival, logarithm: Option<Logarithm>| {
-            if objective > best.0 {
+            let is_better = objective > best.0;
+            if is_better {
                 best = (objective, Some(rival), logarithm);
             }
+            is_better
         };
         let of_pairs = searches(|rival| matches!(rival, Rival::Pairs(_)));
         let of_model = searches(|rival| matches!(rival, Rival::Model(_)));
+        let of_plain = searches(|rival| matches!(rival, Rival::Plain(_)));
         // Besides all pairs, and in their place.
         let with_pairs = |prior: &AdditivePrior| {
             let mut besides = prior.clone();
@@ -194,6 +199,21 @@ impl Guard {
                 offer(learned.objective, Rival::Pairs(learned.prior), None);
             }
         }
+        let mut plain = None;
+        if self.plain.is_some() && (is_due || of_plain) {
+            let settings = AdditiveGpUcbSettings {
+                constant: self.constant,
+                ..AdditiveGpUcbSettings::gp_ucb()
+            };
+            let settings = AdditiveGpUcb::new(space.clone(), settings)?;
+            let (start, config) = settings.untrained();
+            let KernelLearning { budget, tolerance, most_observations, .. } = *learning;
+            let config = KernelLearning { budget, tolerance, most_observations, ..config.clone() };
+            let learned = kernel_learning(start, &data, &config)?;
+            if offer(learned.objective, Rival::Plain(learned.prior.clone()), None) {
+                plain = Some((learned.prior, config));
+            }
+        }
         if self.logarithm
             && (is_due || of_model || of_pairs)
             && let Some((learned, map)) = logarithm_of(prior, learning)
@@ -205,17 +225,13 @@ impl Guard {
                 offer(learned.objective, Rival::Pairs(learned.prior), map.logarithm);
             }
         }
-        if self.plain.is_some() && (is_due || searches(|rival| matches!(rival, Rival::Plain(_)))) {
-            let plain = AdditiveGpUcbSettings {
-                constant: self.constant,
-                ..AdditiveGpUcbSettings::gp_ucb()
-            };
-            let plain = AdditiveGpUcb::new(space.clone(), plain)?;
-            let (start, config) = plain.untrained();
-            let KernelLearning { budget, tolerance, most_observations, .. } = *learning;
-            let config = KernelLearning { budget, tolerance, most_observations, ..config.clone() };
-            let learned = kernel_learning(start, &data, &config)?;
-            offer(learned.objective, Rival::Plain(learned.prior), None);
+        // Of logarithms only where it is the best of those that see outcomes, and every value has its place among the others.
+        if self.logarithm
+            && let Some((prior, config)) = plain
+            && !prior.kernel.metrics.contains(&Metric::Categorical)
+            && let Some((learned, map)) = logarithm_of(&prior, &config)
+        {
+            offer(learned.objective, Rival::Plain(learned.prior), map.logarithm);
         }
         (_, verdict.rival, verdict.logarithm) = best;
         Ok(verdict)
@@ -309,7 +325,7 @@ mod tests {
     use super::*;
     use crate::optimizer::{Model, Optimizer};
     use crate::outputs::OutputRule;
-    use crate::space::Point;
+    use crate::space::{Parameter, Point};
     use crate::stream::Purpose;
 
     const DIMENSION: usize = 6;
@@ -334,8 +350,8 @@ mod tests {
         optimizer.model().unwrap().clone()
     }
 
-    fn with_logarithms() -> Guard {
-        Guard { logarithm: true, ..Guard::default() }
+    fn without_logarithms() -> Guard {
+        Guard { logarithm: false, ..Guard::default() }
     }
 
     fn additive(x: &[f64]) -> f64 {
@@ -371,6 +387,43 @@ mod tests {
                 assert_eq!(learned(100, guard, outcome).verdict.unwrap().rival, None);
             }
         }
+    }
+
+    /// Nearly 0 across all axes, and steep on both sides of that.
+    fn valley(x: &[f64]) -> f64 {
+        -(4.0 * (x.iter().sum::<f64>() - 3.0)).abs().exp()
+    }
+
+    #[test]
+    fn a_plain_gp_sees_logarithms_where_all_parameters_are_ordered() {
+        let found = |space: Space, guard: Guard| {
+            let settings =
+                AdditiveGpUcbSettings { guard: Some(guard), ..AdditiveGpUcbSettings::boscage() };
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            for trial in 0..100 {
+                let point = space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem));
+                let outcome = valley(&point.0[..DIMENSION]);
+                optimizer.tell(point, outcome).unwrap();
+            }
+            optimizer.learn(&Stream::new(8, 100)).unwrap();
+            optimizer.model().unwrap().verdict.clone().unwrap()
+        };
+        let of = |parameter: Option<Parameter>| {
+            let numbers = (0..DIMENSION).map(|i| Parameter::real(format!("x{i}"), 0.0, 1.0));
+            Space::new(numbers.chain(parameter).collect()).unwrap()
+        };
+        let is_plain = |verdict: &Verdict| matches!(verdict.rival, Some(Rival::Plain(_)));
+        for ordered in [None, Some(Parameter::ordinal("one more", [1.0, 2.0, 4.0]))] {
+            let verdict = found(of(ordered), Guard::default());
+            assert!(is_plain(&verdict) && verdict.logarithm.is_some(), "{verdict:?}");
+        }
+        let not = [Parameter::boolean("one more"), Parameter::categorical("one more", ["a", "b"])];
+        for parameter in not {
+            let verdict = found(of(Some(parameter)), Guard::default());
+            assert!(!is_plain(&verdict) || verdict.logarithm.is_none(), "{verdict:?}");
+        }
+        let verdict = found(of(None), without_logarithms());
+        assert!(is_plain(&verdict) && verdict.logarithm.is_none(), "{verdict:?}");
     }
 
     #[test]
@@ -416,18 +469,18 @@ mod tests {
     #[test]
     fn logarithms_search_where_outcomes_are_products() {
         let verdict = |guard, outcome| learned(100, guard, outcome).verdict.unwrap();
-        let without_pairs = Guard { pairs: false, ..with_logarithms() };
+        let without_pairs = Guard { pairs: false, ..Guard::default() };
         let found = verdict(without_pairs, product);
         assert!(matches!(found.rival, Some(Rival::Model(_))), "{found:?}");
         assert!(found.logarithm.is_some());
-        let found = verdict(with_logarithms(), product);
+        let found = verdict(Guard::default(), product);
         assert!(matches!(found.rival, Some(Rival::Pairs(_))), "{found:?}");
         assert!(found.logarithm.is_some());
         // Sums are none, and without logarithms there is none.
         for outcome in [additive, together, three_pairs] {
-            assert_eq!(verdict(with_logarithms(), outcome).logarithm, None);
+            assert_eq!(verdict(Guard::default(), outcome).logarithm, None);
         }
-        assert_eq!(verdict(Guard::default(), product).logarithm, None);
+        assert_eq!(verdict(without_logarithms(), product).logarithm, None);
     }
 
     /// What is compared are densities of the same outcomes: a model of logarithms is better than one of the outcomes by as much as
@@ -542,14 +595,15 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_with_the_rival_as_if_it_had_not_been_interrupted() {
-        goes_on_with_the_rival(together, false);
-        goes_on_with_the_rival(product, true);
+        goes_on_with_the_rival(together, true, false);
+        goes_on_with_the_rival(product, false, true);
+        goes_on_with_the_rival(valley, true, true);
     }
 
-    fn goes_on_with_the_rival(outcome: fn(&[f64]) -> f64, of_logarithm: bool) {
+    fn goes_on_with_the_rival(outcome: fn(&[f64]) -> f64, is_plain: bool, of_logarithm: bool) {
         let stream = |trial: u64| Stream::new(8, trial);
         let (mut one, mut other) =
-            (told(60, with_logarithms(), outcome), told(60, with_logarithms(), outcome));
+            (told(60, Guard::default(), outcome), told(60, Guard::default(), outcome));
         let tell = |optimizer: &mut AdditiveGpUcb, point: &Point| {
             optimizer.tell(point.clone(), outcome(&point.0)).unwrap();
         };
@@ -560,10 +614,10 @@ mod tests {
         tell(&mut other, &first);
         let model: Model = serde_json::from_str(&stored).unwrap();
         let verdict = model.verdict.as_ref().unwrap();
-        assert!(matches!(verdict.rival, Some(Rival::Plain(_))) != of_logarithm);
+        assert_eq!(matches!(verdict.rival, Some(Rival::Plain(_))), is_plain);
         assert_eq!(verdict.logarithm.is_some(), of_logarithm);
         other.resume(model.clone()).unwrap();
-        let mut without_rival = told(60, with_logarithms(), outcome);
+        let mut without_rival = told(60, Guard::default(), outcome);
         tell(&mut without_rival, &first);
         without_rival.resume(Model { verdict: None, ..model }).unwrap();
         let knee = |optimizer: &AdditiveGpUcb| {
@@ -599,7 +653,7 @@ mod tests {
         model.verdict.as_mut().unwrap().rival = Some(Rival::Plain(smaller.untrained().0.clone()));
         let refused = told(60, Guard::default(), together).resume(model).unwrap_err().to_string();
         assert!(refused.contains("rival"), "{refused}");
-        let mut model = learned(60, with_logarithms(), product);
+        let mut model = learned(60, Guard::default(), product);
         model.verdict.as_mut().unwrap().logarithm.as_mut().unwrap().knee = -1.0;
         let refused = told(60, Guard::default(), product).resume(model).unwrap_err().to_string();
         assert!(refused.contains("outputs"), "{refused}");
