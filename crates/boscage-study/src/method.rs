@@ -66,8 +66,8 @@ fn with_absent(value: &Value) -> Value {
 
 /// Reads a method with all its settings, also as it was stored before settings came and went, so that a study goes on with those
 /// that it began with: all pairs had a constant of variance 1 that was no setting, a plain GP had none, variables had nothing in
-/// common, no model saw logarithms, local asks stayed near the best point whatever there was to gain, and `surprise` was there and 0
-/// unless it was set.
+/// common, no model saw logarithms, local asks stayed near the best point whatever there was to gain, `surprise` was there and 0
+/// unless it was set, and kernel learning could start from the initial parameters, too, with few observations only.
 pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Method, D::Error> {
@@ -76,6 +76,9 @@ pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
     if let Some(settings) = settings.filter(|settings| settings.contains_key("structure")) {
         if settings.get("surprise").and_then(Value::as_f64) == Some(0.0) {
             settings.remove("surprise");
+        }
+        if settings.get("kernel_start").is_some_and(|start| start == "initial-early") {
+            settings.insert("kernel_start".to_string(), "present-and-initial".into());
         }
         let of_pairs = if settings["structure"] == "pairs" { 1.0 } else { 0.0 };
         settings.entry("constant").or_insert(of_pairs.into());
@@ -248,7 +251,7 @@ fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 
 #[cfg(test)]
 mod tests {
-    use boscage::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, Learning};
+    use boscage::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, KernelStart, Learning};
     use boscage::guard::Guard;
     use boscage::kernel_learning::Budget;
     use boscage::local_search::LocalSearch;
@@ -295,6 +298,9 @@ mod tests {
                 prior.remove("common_std");
             }
             settings.insert("surprise".to_string(), json!(surprise));
+            if name == "boscage" {
+                settings.insert("kernel_start".to_string(), json!("initial-early"));
+            }
             if let Some(guard) = settings["guard"].as_object_mut() {
                 guard.remove("constant");
                 guard.remove("logarithm");
@@ -317,10 +323,20 @@ mod tests {
             };
             let guard = named.guard.map(|guard| Guard { constant: 0.0, logarithm: false, ..guard });
             let local = named.local.map(|local| LocalSearch { gain: 0.0, ..local });
-            assert_eq!(
-                **found,
-                AdditiveGpUcbSettings { constant, common_std: 0.0, guard, local, ..*named }
-            );
+            let kernel_start = match name {
+                "boscage" => KernelStart::PresentAndInitial,
+                _ => named.kernel_start,
+            };
+            let common_std = 0.0;
+            let expected = AdditiveGpUcbSettings {
+                constant,
+                common_std,
+                guard,
+                local,
+                kernel_start,
+                ..*named
+            };
+            assert_eq!(**found, expected);
         }
         // What was asked for and is gone is not passed over.
         let refused = stored_method(stored("boscage", 1.0)).unwrap_err().to_string();

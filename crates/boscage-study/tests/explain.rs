@@ -645,8 +645,11 @@ fn it_is_said_which_model_searches() {
             (Some(Rival::Pairs(_)), Some(_)) => {
                 "A model with the likely pairs for the logarithm of the outcomes makes the outcomes clearly more likely"
             }
-            (Some(Rival::Plain(_)), _) => {
+            (Some(Rival::Plain(_)), None) => {
                 "One function of all parameters makes the outcomes clearly more likely"
+            }
+            (Some(Rival::Plain(_)), Some(_)) => {
+                "One function of all parameters for the logarithm of the outcomes makes the outcomes clearly more likely"
             }
             (Some(Rival::Model(_)), _) => {
                 "The model of the logarithm of the outcomes makes the outcomes clearly more likely"
@@ -659,7 +662,7 @@ fn it_is_said_which_model_searches() {
         assert!(!searches || sentences[1].starts_with(wanted), "{sentences:?}");
         said.push(wanted);
     }
-    assert!(said[0].starts_with("One function of all parameters makes"), "{said:?}");
+    assert!(said[0].starts_with("One function of all parameters"), "{said:?}");
     // The same, as if other models were what searches.
     let mut view = study(four(), "boscage", Goal::Minimize, 60, |_, values| together(values));
     let model = view.model.as_ref().unwrap();
@@ -668,6 +671,11 @@ fn it_is_said_which_model_searches() {
     for (rival, logarithm, text) in [
         (Rival::Pairs(prior.clone()), None, "A model with the likely pairs makes"),
         (Rival::Plain(prior.clone()), None, "One function of all parameters makes"),
+        (
+            Rival::Plain(prior.clone()),
+            map,
+            "One function of all parameters for the logarithm of the outcomes makes",
+        ),
         (Rival::Model(prior), map, "The model of the logarithm of the outcomes makes"),
     ] {
         let verdict = view.model.as_mut().unwrap().verdict.as_mut().unwrap();

@@ -60,13 +60,7 @@ pub enum KernelStart {
     /// such as the one where everything is noise.
     #[default]
     PresentAndInitial,
-    /// Both where there are at most 60 observations to learn from, otherwise the present parameters alone: it is with few that there
-    /// are several maxima, and with many that learning twice is expensive.
-    InitialEarly,
 }
-
-/// How many observations are few for [`KernelStart::InitialEarly`].
-const EARLY: usize = 60;
 
 /// What is maximised to choose a point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -593,11 +587,7 @@ impl AdditiveGpUcb {
         // Models that were stored before there was such a part have none.
         start.kernel.same_choices.clone_from(&self.initial.kernel.same_choices);
         let mut learned = kernel_learning(&start, data, config)?;
-        let twice = match self.settings.kernel_start {
-            KernelStart::Present => false,
-            KernelStart::PresentAndInitial => true,
-            KernelStart::InitialEarly => data.len() <= EARLY,
-        };
+        let twice = self.settings.kernel_start == KernelStart::PresentAndInitial;
         let components = start.components.clone();
         let common_std = if start.common_std > 0.0 { self.initial.common_std } else { 0.0 };
         let initial = AdditivePrior { components, common_std, ..self.initial.clone() };
@@ -1037,7 +1027,7 @@ mod tests {
 
     use super::*;
     use crate::graph_learning::GraphLearning;
-    use crate::kernel_learning::Budget;
+    use crate::kernel_learning::{Budget, log_posterior_density};
     use crate::space::Parameter;
 
     #[test]
@@ -1068,7 +1058,7 @@ mod tests {
     #[test]
     fn asks_are_local_where_outcomes_are_of_many_magnitudes() {
         let asked_with = |blind: usize, outcome: fn(&[f64]) -> f64| {
-            let mut optimizer = told(12, KernelStart::InitialEarly, outcome);
+            let mut optimizer = told(12, outcome);
             let local = LocalSearch { blind, half_width: 0.05, ..LocalSearch::default() };
             optimizer.settings.local = Some(local);
             let near = local.neighbourhood(&optimizer.space, optimizer.data(), 10).unwrap();
@@ -1223,7 +1213,7 @@ mod tests {
 
     #[test]
     fn a_model_that_takes_everything_for_noise_does_not_say_what_is_known() {
-        let mut optimizer = told(40, KernelStart::InitialEarly, |x| x.iter().sum());
+        let mut optimizer = told(40, |x| x.iter().sum());
         let data = optimizer.data().clone();
         let point = Point(vec![0.5; 3]);
         // σ at the centre by the noise that the model believes in, and whether it is news.
@@ -1289,10 +1279,10 @@ mod tests {
     }
 
     /// The default method after these many random points, with outcomes by the place of each.
-    fn told(n: u64, kernel_start: KernelStart, outcome: fn(&[f64]) -> f64) -> AdditiveGpUcb {
+    fn told(n: u64, outcome: fn(&[f64]) -> f64) -> AdditiveGpUcb {
         let space = Space::unit_cube(3).unwrap();
-        let settings = AdditiveGpUcbSettings { kernel_start, ..AdditiveGpUcbSettings::boscage() };
-        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+        let mut optimizer =
+            AdditiveGpUcb::new(space.clone(), AdditiveGpUcbSettings::boscage()).unwrap();
         for trial in 0..n {
             let point = space.sample(&mut Stream::new(3, trial).generator(Purpose::Problem));
             let outcome = outcome(&point.0);
@@ -1302,26 +1292,38 @@ mod tests {
     }
 
     #[test]
-    fn the_initial_parameters_are_a_start_early_only() {
-        let learned = |kernel_start, n| {
-            let outcome = |x: &[f64]| (9.0 * x[0]).sin() + x[1] * x[2];
-            let mut optimizer = told(n, kernel_start, outcome);
-            // A present that takes everything for noise.
+    fn what_was_taken_for_noise_is_learned_when_more_is_known() {
+        // The default method learns from the present parameters only: its priors leave no maximum where everything is noise.
+        for n in [12, 20, 30, 70] {
+            let mut optimizer = told(n, |x| (9.0 * x[0]).sin() + x[1] * x[2]);
+            let prior = &mut optimizer.model.prior;
+            prior.noise_std = 1.0;
+            prior.common_std = 1e-6;
+            prior.kernel.scales.fill(1e-6);
+            prior.all_pairs.as_mut().unwrap().weights.fill(1e-6);
+            optimizer.learn(&Stream::new(3, n)).unwrap();
+            let prior = &optimizer.model.prior;
+            assert!(prior.noise_std < 0.1, "{n}: {}", prior.noise_std);
+            let scales = &prior.kernel.scales;
+            assert!(scales.iter().all(|&scale| scale > 0.1), "{n}: {scales:?}");
+        }
+    }
+
+    #[test]
+    fn the_initial_parameters_are_a_start_too_if_that_is_set() {
+        let learned = |kernel_start| {
+            let mut optimizer = told(30, |x| (9.0 * x[0]).sin() + x[1] * x[2]);
+            optimizer.settings.kernel_start = kernel_start;
+            optimizer.settings.kernel_learning.budget = Budget::Fixed(2);
             optimizer.model.prior.noise_std = 1.0;
             optimizer.model.prior.kernel.scales.fill(1e-6);
-            let pairs = optimizer.model.prior.all_pairs.as_mut();
-            pairs.unwrap().weights.fill(1e-6);
-            optimizer.model.prior.common_std = 1e-6;
-            optimizer.learn(&Stream::new(3, n)).unwrap();
-            optimizer.model
+            optimizer.learn(&Stream::new(3, 30)).unwrap();
+            let config = &optimizer.settings.kernel_learning;
+            let data = optimizer.learned_data();
+            log_posterior_density(&optimizer.model.prior, &data, config).unwrap()
         };
-        let [present, both, early] =
-            [KernelStart::Present, KernelStart::PresentAndInitial, KernelStart::InitialEarly];
-        for n in [30, 70] {
-            assert_ne!(learned(present, n), learned(both, n));
-        }
-        assert_eq!(learned(early, 30), learned(both, 30));
-        assert_eq!(learned(early, 70), learned(present, 70));
+        // Two steps from where nothing is known do not come as far as two from the initial parameters.
+        assert!(learned(KernelStart::PresentAndInitial) > learned(KernelStart::Present) + 1.0);
     }
 
     #[test]
@@ -1357,7 +1359,7 @@ mod tests {
     #[test]
     fn what_variables_do_alike_is_learned_from_the_beginning_and_not_in_a_box() {
         let alike = |x: &[f64]| x.iter().map(|x| -(x - 0.4).powi(2)).sum();
-        let mut optimizer = told(30, KernelStart::InitialEarly, alike);
+        let mut optimizer = told(30, alike);
         // As small as it may get where variables seemed to have nothing in common.
         optimizer.model.prior.common_std = 1e-6;
         optimizer.learn(&Stream::new(3, 30)).unwrap();
@@ -1369,7 +1371,7 @@ mod tests {
     fn the_whole_space_has_its_turn_near_the_best_point_where_it_predicts_better() {
         let local = LocalSearch::default();
         let whole_is_better = |outcome| {
-            let mut optimizer = told(80, KernelStart::InitialEarly, outcome);
+            let mut optimizer = told(80, outcome);
             optimizer.learn(&Stream::new(3, 80)).unwrap();
             optimizer.model.local.unwrap().whole_is_better
         };
@@ -1378,7 +1380,7 @@ mod tests {
         assert!(whole_is_better(waves));
         assert!(!whole_is_better(|x| -10.0_f64.powf(3.0 * x.iter().sum::<f64>())));
         // At the turn of the whole space its model is searched, otherwise the box's own.
-        let mut optimizer = told(83, KernelStart::InitialEarly, waves);
+        let mut optimizer = told(83, waves);
         optimizer.learn(&Stream::new(3, 83)).unwrap();
         let prior = |optimizer: &mut AdditiveGpUcb, pending: &[Point]| {
             let near = local.neighbourhood(&optimizer.space, &optimizer.data, 10).unwrap();
@@ -1396,7 +1398,7 @@ mod tests {
     fn what_was_learned_near_the_best_point_is_where_the_next_learning_starts() {
         let learned = |lengthscale: f64| {
             let sum = |x: &[f64]| (5.0 * x[0]).sin() + x[1] * x[2];
-            let mut optimizer = told(30, KernelStart::Present, sum);
+            let mut optimizer = told(30, sum);
             optimizer.settings.kernel_learning.budget = Budget::Fixed(2);
             optimizer.learn(&Stream::new(3, 30)).unwrap();
             let local = optimizer.model.local.as_mut().unwrap();
@@ -1487,7 +1489,7 @@ mod tests {
     #[test]
     fn a_stored_local_model_of_another_space_is_refused() {
         let sum = |x: &[f64]| x.iter().sum::<f64>();
-        let mut optimizer = told(30, KernelStart::InitialEarly, sum);
+        let mut optimizer = told(30, sum);
         optimizer.learn(&Stream::new(3, 30)).unwrap();
         let mut model = optimizer.model.clone();
         optimizer.resume(model.clone()).unwrap();

@@ -205,8 +205,8 @@ impl Guard {
                 constant: self.constant,
                 ..AdditiveGpUcbSettings::gp_ucb()
             };
-            let settings = AdditiveGpUcb::new(space.clone(), settings)?;
-            let (start, config) = settings.untrained();
+            let gp_ucb = AdditiveGpUcb::new(space.clone(), settings)?;
+            let (start, config) = gp_ucb.untrained();
             let KernelLearning { budget, tolerance, most_observations, .. } = *learning;
             let config = KernelLearning { budget, tolerance, most_observations, ..config.clone() };
             let learned = kernel_learning(start, &data, &config)?;

@@ -39,7 +39,7 @@ impl AdditiveGpUcbSettings {
                 }),
                 most_observations: Some(400),
             },
-            kernel_start: KernelStart::InitialEarly,
+            kernel_start: KernelStart::Present,
             family: KernelFamily::Matern52,
             lengthscale: 0.5,
             noise_std: 0.08,
