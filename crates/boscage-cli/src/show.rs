@@ -717,31 +717,30 @@ mod tests {
           parameters  8
           trials      60: 55 complete, 5 failed
 
-        Best outcome: 20.0226, trial 17
-          It gave 20.0226; the model expects 20.048 ± 0.030 there.
+        Best outcome: 20.134, trial 55
+          It gave 20.134; the model expects 20.127 ± 0.046 there.
           It is also the recommended point: of all points tried the model expects most of it.
-          cache     348           rate      0.00149166    compress  true          share     0.2
-          threads   11            mode      fast          level     low           idle      0.208587
+          cache     790           rate      0.00193915    compress  true          share     0.2
+          threads   13            mode      fast          level     low           idle      1
 
         What matters
           4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
-          cache × threads  ████████████████████████████████████████    42 %  (36 % to 44 %)
-          mode             ███████████████████▉                        21 %  (17 % to 26 %)
-          rate             ████████████▊                               13 %  (11 % to 16 %)
-          cache            ██████████▎                                 11 %  (7.5 % to 12 %)
-          threads          ████████▎                                  8.7 %  (7.6 % to 13 %)
-          compress         ███▌                                       3.7 %  (2.9 % to 4.8 %)
-          30 effects with 0.2 % in sum left out
+          cache × threads  ████████████████████████████████████████    41 %  (32 % to 46 %)
+          mode             ███████████████████████▌                    24 %  (17 % to 32 %)
+          rate             ███████████▍                                12 %  (8.4 % to 15 %)
+          cache            █████████▌                                 9.8 %  (5.8 % to 12 %)
+          threads          ████████▊                                  9.0 %  (6.9 % to 14 %)
+          compress         ███▉                                       3.9 %  (2.9 % to 5.2 %)
+          30 effects with 0.3 % in sum left out
 
         What acts together
           cache
-          └─ threads  interaction 42 %, in 100 % of samples
-          2 edges below 0.5 % and 6 parameters left out
+          └─ threads  interaction 41 %, in 100 % of samples
 
         How far to trust this
-          Each of 55 outcomes predicted from the others: 99 % of the variance; the model describes the outcomes well.
-          Typical error of such a prediction: 0.168; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0528.
-          Other models would predict: single parameters 30 %, these and 1 likely pair 99 %, one function of all parameters 96 %.
+          Each of 55 outcomes predicted from the others: 97 % of the variance; the model describes the outcomes well.
+          Typical error of such a prediction: 0.233; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0633.
+          Other models would predict: single parameters 74 %, these and 1 likely pair 98 %, one function of all parameters 90 %.
           A model with the likely pairs makes the outcomes clearly more likely, so that it searches the whole space.
 
         What failed
@@ -752,14 +751,14 @@ mod tests {
           trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
-        Best outcome: 20.0226 (trial 17)
-          cache     348           rate      0.00149166    compress  true          share     0.2
-          threads   11            mode      fast          level     low           idle      0.208587
+        Best outcome: 20.134 (trial 55)
+          cache     790           rate      0.00193915    compress  true          share     0.2
+          threads   13            mode      fast          level     low           idle      1
         4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
         Learned to act together:
           cache
-          └─ threads  interaction 42 %, in 100 % of samples
-          2 edges below 0.5 % and 6 parameters left out
+          └─ threads  interaction 41 %, in 100 % of samples
+          6 parameters left out
         "#);
     }
 
