@@ -758,7 +758,6 @@ mod tests {
         Learned to act together:
           cache
           └─ threads  interaction 41 %, in 100 % of samples
-          6 parameters left out
         "#);
     }
 
