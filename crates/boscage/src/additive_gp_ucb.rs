@@ -695,10 +695,22 @@ impl AdditiveGpUcb {
         let (region, kappa) = (&near.region, local.kappa);
         let maximum = maximize_joint_ucb(&posterior, &self.space, region, kappa, effort, &mut rng)?;
         self.evaluations += maximum.evaluations;
-        if !local.is_worth_it(maximum.value - highest, posterior.prior().noise_std) {
+        // Whoever is blind to the differences between the best outcomes cannot say that nothing is left to gain.
+        let known = self.data.len() + pending.len();
+        let is_told = self.own_in_turn(local, known).is_some() || !is_blind(self.data.outcomes());
+        if is_told && !local.is_worth_it(maximum.value - highest, posterior.prior().noise_std) {
             return Ok(None);
         }
         self.answer(maximum, &posterior, kappa, pending, stream).map(Some)
+    }
+
+    /// What was learned near the best point; none at the turn of the model that searches the whole space.
+    fn own_in_turn(&self, local: &LocalSearch, known: usize) -> Option<&LearnedLocal> {
+        let is_turn = local.is_turn_of_whole(known);
+        match local.model {
+            LocalModel::Whole => None,
+            _ => self.model.local.as_ref().filter(|local| !(is_turn && local.whole_is_better)),
+        }
     }
 
     /// A posterior to search this neighbourhood, given what was observed.
@@ -708,11 +720,7 @@ impl AdditiveGpUcb {
         pending: &[Point],
         near: &Neighbourhood,
     ) -> Result<AdditivePosterior> {
-        let is_turn = local.is_turn_of_whole(self.data.len() + pending.len());
-        let own = match local.model {
-            LocalModel::Whole => None,
-            _ => self.model.local.as_ref().filter(|local| !(is_turn && local.whole_is_better)),
-        };
+        let own = self.own_in_turn(local, self.data.len() + pending.len());
         let own = own.map(|local| near.unscaled(&local.own));
         self.observe(Phase::Conditioning);
         match &own {
@@ -1165,8 +1173,7 @@ mod tests {
             (-apart / 0.03).exp()
         };
         // Which of the first two boxes it is in; none where the whole space is left to search.
-        let asked_with = |gain: f64, many: [bool; 2], pending: &[Point]| {
-            let model = LocalModel::Own;
+        let asked_with = |gain: f64, many: [bool; 2], pending: &[Point], model, depth: f64| {
             let local = LocalSearch { every: 1, gain, model, ..LocalSearch::default() };
             let settings = AdditiveGpUcbSettings {
                 local: Some(local),
@@ -1184,7 +1191,8 @@ mod tests {
                 }
                 let noise = 0.1 * (space.sample(&mut rng).0[0] - 0.5);
                 let outcome = noise + hill(&point, tops[0]) + 0.7 * hill(&point, tops[1]);
-                optimizer.tell(point, outcome).unwrap();
+                let below = 1.0 - hill(&point, tops[0]) - hill(&point, tops[1]);
+                optimizer.tell(point, outcome + depth * (0.05 * noise - below)).unwrap();
             };
             (0..110).for_each(|trial| tell(trial, None));
             for (top, _) in tops.into_iter().zip(many).filter(|(_, many)| *many) {
@@ -1203,12 +1211,16 @@ mod tests {
             })
         };
         // If it is set so, the best point is not left, however little there is to gain.
-        assert_eq!(asked_with(0.0, [true, true], &[]), Some([true, false]));
-        assert_eq!(asked_with(0.5, [true, false], &[]), Some([false, true]));
-        assert_eq!(asked_with(0.5, [true, true], &[]), None);
+        let (own, whole) = (LocalModel::Own, LocalModel::Whole);
+        assert_eq!(asked_with(0.0, [true, true], &[], own, 0.0), Some([true, false]));
+        assert_eq!(asked_with(0.5, [true, false], &[], own, 0.0), Some([false, true]));
+        assert_eq!(asked_with(0.5, [true, true], &[], own, 0.0), None);
         // What others are at has no outcome that would have to be exceeded.
         let pending = [Point(vec![0.7, 0.65])];
-        assert_eq!(asked_with(0.5, [true, false], &pending), Some([false, true]));
+        assert_eq!(asked_with(0.5, [true, false], &pending, own, 0.0), Some([false, true]));
+        // A model of all outcomes knows of the second hill, too; where it is blind to the differences between the best, nothing.
+        assert_eq!(asked_with(0.5, [true, false], &[], whole, 0.0), None);
+        assert_eq!(asked_with(0.5, [true, false], &[], whole, 1e3), Some([true, false]));
     }
 
     #[test]

@@ -13,7 +13,8 @@
 //! Where nothing is left to gain in the box, which the bound tells, an ask there would tell what is known already. The best
 //! observation outside of it (outside of a box of the first size, in which categories are the same) then has a box of its own, and
 //! after that the next; where these have nothing left either, the ask is one of the whole space. So a run that has come to the
-//! bottom of one well goes on with others. These boxes are searched with the parameters that were learned near the best point, in
+//! bottom of one well goes on with others. (What the model of the whole space says of that counts only where it is not blind to the
+//! differences between the best outcomes: where these span orders of magnitude, its noise is larger than they are.) These boxes are searched with the parameters that were learned near the best point, in
 //! units of theirs, and what there is to gain counts from the highest mean of the observations that the model in turn knows: near
 //! the box, or all.
 //!
@@ -69,8 +70,8 @@ pub struct LocalSearch {
     /// Which model is searched in the box.
     pub model: LocalModel,
     /// The least by which μ + κσ, with the κ of local asks, must exceed the highest mean of an observation, in multiples of η: with
-    /// less there is nothing left to gain in the box, and the next best point or the whole space is searched. 0 to stay in the box
-    /// always.
+    /// less there is nothing left to gain in the box, and the next best point or the whole space is searched. That is not believed of
+    /// the model of the whole space while outcomes are of different orders of magnitude (`blind`). 0 to stay in the box always.
     pub gain: f64,
 }
 
