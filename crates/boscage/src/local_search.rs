@@ -14,9 +14,9 @@
 //! observation outside of it (outside of a box of the first size, in which categories are the same) then has a box of its own, and
 //! after that the next; where these have nothing left either, the ask is one of the whole space. So a run that has come to the
 //! bottom of one well goes on with others. (What the model of the whole space says of that counts only where it is not blind to the
-//! differences between the best outcomes: where these span orders of magnitude, its noise is larger than they are.) These boxes are searched with the parameters that were learned near the best point, in
-//! units of theirs, and what there is to gain counts from the highest mean of the observations that the model in turn knows: near
-//! the box, or all.
+//! differences between the best outcomes: where these span orders of magnitude, its noise is larger than they are.) These boxes are
+//! searched with the parameters that were learned near the best point, in units of theirs, and what there is to gain counts from the
+//! highest mean of the observations that the model in turn knows: near the box, or all.
 //!
 //! Notation: h is the half width of the box, as a share of each range.
 //!
