@@ -45,6 +45,13 @@ SUITES = {
         "styblinski-tang-moved-50",
         "ellipsoid-moved-100",
     ],
+    # Likewise, of which a part cannot be evaluated and has a value of a million instead: programs that crash.
+    "penalised": [
+        "half-spaces-penalised-20",
+        "corner-penalised-20",
+        "choices-penalised-20",
+        "memory-penalised-20",
+    ],
     # For a last check only: nothing may be chosen by what comes out here.
     "held-out": [
         "ackley-rotated-20",

@@ -12,7 +12,7 @@ pub use boscage_study::Goal;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::problems::{AdditiveDraw, ClosedForm, Discrete, ProgramProblem, Rotated};
+use crate::problems::{AdditiveDraw, ClosedForm, Discrete, Penalised, ProgramProblem, Rotated};
 
 /// How sure an optimum is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +87,8 @@ pub enum ProblemSpec {
     Rotated(Rotated),
     /// A test problem whose parameters are not all real.
     Discrete(Discrete),
+    /// A function of which a part cannot be evaluated.
+    Penalised(Penalised),
     /// An external program.
     Program(ProgramProblem),
 }
@@ -99,6 +101,7 @@ impl ProblemSpec {
             ProblemSpec::ClosedForm(spec) => Box::new(spec.build(seed)?),
             ProblemSpec::Rotated(spec) => Box::new(spec.build(seed)?),
             ProblemSpec::Discrete(spec) => Box::new(spec.build(seed)?),
+            ProblemSpec::Penalised(spec) => Box::new(spec.build(seed)?),
             ProblemSpec::Program(spec) => Box::new(spec.build(seed, folder)?),
         })
     }

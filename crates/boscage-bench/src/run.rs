@@ -143,7 +143,7 @@ impl<'a> RunInProgress<'a> {
             self.score = last.score;
         }
         if let Some(model) = trials.iter().rev().find_map(|record| record.model.as_deref()) {
-            self.learned_at = Some(model.observations);
+            self.learned_at = Some(model.learned_from());
             self.optimizer.resume(model.clone())?;
         }
         Ok(())
@@ -152,10 +152,10 @@ impl<'a> RunInProgress<'a> {
     /// The model, if the last ask learned it anew.
     fn new_model(&mut self) -> Option<Box<Model>> {
         let model = self.optimizer.model()?;
-        if self.learned_at == Some(model.observations) {
+        if self.learned_at == Some(model.learned_from()) {
             return None;
         }
-        self.learned_at = Some(model.observations);
+        self.learned_at = Some(model.learned_from());
         Some(Box::new(model.clone()))
     }
 

@@ -317,10 +317,11 @@ pub(crate) fn recommended_line(recommended: &Predicted) -> String {
 pub(crate) fn trust_lines(explanation: &Explanation) -> Vec<String> {
     let trust = &explanation.trust;
     let Some(predicted) = trust.predicted else {
-        return vec![format!(
+        let little = format!(
             "{}: nothing can be predicted from so little.",
             counted(trust.observations, "outcome")
-        )];
+        );
+        return [little].into_iter().chain(explanation.penalties_sentence()).collect();
     };
     let verdict = match predicted {
         p if p >= 0.9 => "the model describes the outcomes well",
@@ -341,6 +342,7 @@ pub(crate) fn trust_lines(explanation: &Explanation) -> Vec<String> {
             rough(trust.noise)
         ),
     ];
+    lines.extend(explanation.penalties_sentence());
     // What cannot be learned has nothing to say.
     if let Ok(comparison) = explanation.comparison() {
         lines.extend(explanation.comparison_sentences(&comparison));
@@ -656,6 +658,7 @@ pub(crate) fn json(view: &StudyView, explanation: Option<&Explanation>) -> Json 
             "importance": { "parameters": parameters, "pairs": pairs, "rest": explanation.rest },
             "trust": {
                 "observations": trust.observations,
+                "penalties": explanation.penalties.len(),
                 "predicted": trust.predicted,
                 "error": trust.error,
                 "within_two": trust.within_two,

@@ -159,6 +159,8 @@ pub struct Explanation {
     pub probabilities: bool,
     /// How far to believe all this.
     pub trust: Trust,
+    /// Outcomes that were taken for penalties, of points where the function cannot be evaluated. They are not explained.
+    pub penalties: Vec<f64>,
     /// The model that searches in the place of the one that is explained.
     rival: Option<Rival>,
     /// Whether it sees the logarithm of outcomes.
@@ -206,10 +208,14 @@ impl Explanation {
             .filter_map(|trial| Some((trial.number, trial.values.as_ref()?, trial.outcome()?)))
             .collect();
         outcomes.sort_by_key(|outcome| outcome.0);
+        let units = Units { sign: view.goal.sign(), outputs: model.outputs };
+        let is_penalty = |outcome: f64| model.is_penalty(units.sign * outcome);
+        let penalties = outcomes.iter().map(|outcome| outcome.2).filter(|&y| is_penalty(y));
+        let penalties: Vec<f64> = penalties.collect();
+        outcomes.retain(|outcome| !is_penalty(outcome.2));
         if outcomes.is_empty() {
             return Ok(None);
         }
-        let units = Units { sign: view.goal.sign(), outputs: model.outputs };
         let mut data = Dataset::empty(space.dimension());
         for (_, values, outcome) in &outcomes {
             data.push(&space.encode(values)?, model.outputs.apply(units.sign * outcome))?;
@@ -291,6 +297,7 @@ impl Explanation {
             additive: model.prior.components.len() > 1,
             probabilities,
             trust,
+            penalties,
             rival: model.verdict.as_ref().and_then(|verdict| verdict.rival.clone()),
             of_logarithm: model.verdict.as_ref().is_some_and(|verdict| verdict.logarithm.is_some()),
             looks_for_pairs: model.verdict.as_ref().is_some_and(|verdict| verdict.sampled > 0),
@@ -420,6 +427,18 @@ impl Explanation {
             }
         }
         Ok(model_comparison(self.space.engine(), &self.data, &edges)?)
+    }
+
+    /// What was taken for penalties, in words; none if nothing was.
+    pub fn penalties_sentence(&self) -> Option<String> {
+        let sign = self.units.sign;
+        let by_goal = |a: &&f64, b: &&f64| (sign * **a).total_cmp(&(sign * **b));
+        let best = self.penalties.iter().max_by(by_goal)?;
+        let (count, worse) = (self.penalties.len(), if sign > 0.0 { "less" } else { "more" });
+        Some(format!(
+            "Besides, {count} outcomes of {best:?} or {worse} were taken for penalties: they tell where evaluations fail, and nothing \
+             else."
+        ))
     }
 
     /// A comparison in words, and what follows from it if anything does; nothing if nothing can be predicted.

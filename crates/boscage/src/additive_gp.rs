@@ -604,6 +604,11 @@ impl AdditivePosterior {
         Ok(posterior)
     }
 
+    /// The worst outcome.
+    pub(crate) fn lowest(&self) -> f64 {
+        self.y.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
     /// The observed points with the highest posterior mean, best first: less easily fooled by noise than the highest
     /// outcomes.
     pub fn best_observed(&self, count: usize) -> Vec<Point> {

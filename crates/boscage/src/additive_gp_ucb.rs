@@ -16,14 +16,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::acquisition::{Ucb, beta};
-use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, StructureScore};
+use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, Normal, StructureScore};
 use crate::all_pairs::AllPairs;
 use crate::common_effect::same_choices;
 use crate::design::Design;
 use crate::error::{Error, Result};
+use crate::failures::{FEWEST, LearnedFailures, Success, learn_success, penalty};
 use crate::graph::{Component, Graph};
 use crate::guard::{Guard, Observed, Rival, Verdict};
-use crate::joint_ucb::{Effort, everywhere, maximize_for_news, maximize_joint_ucb};
+use crate::joint_ucb::{Effort, Objective, everywhere, maximize_for_news, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
 use crate::local_search::{
@@ -135,6 +136,9 @@ pub struct AdditiveGpUcbSettings {
     pub news: f64,
     /// Other models, which search the whole space where they explain the outcomes better; none for no others.
     pub guard: Option<Guard>,
+    /// Whether it is learned where evaluations fail, outcomes that can only be penalties among them ([`crate::failures`]); otherwise
+    /// nothing new is expected at points that failed, and that is all.
+    pub failures: bool,
 }
 
 /// What is news however large η is, in units of what the model sees: a model that takes nearly everything for noise cannot tell what
@@ -215,6 +219,16 @@ impl AdditiveGpUcbSettings {
                     setting: "news",
                     value: self.news.to_string(),
                     reason: "the additive bound has no κ to double; choose joint, or leave it at 0",
+                })
+            }
+            _ if self.failures
+                && (self.acquisition == Acquisition::Additive
+                    || matches!(self.structure, Structure::Given(_))) =>
+            {
+                Err(Error::InvalidSetting {
+                    setting: "failures",
+                    value: "true".to_string(),
+                    reason: "it needs a learned structure and the joint bound; set it to false",
                 })
             }
             _ if self.guard.is_some()
@@ -305,9 +319,17 @@ pub type Observer = Arc<dyn Fn(Phase) + Send + Sync>;
 pub struct AdditiveGpUcb {
     space: Space,
     settings: AdditiveGpUcbSettings,
+    /// All outcomes, and those that are no penalties.
+    told: Dataset,
     data: Dataset,
-    /// Points that could not be evaluated: conditioned on too, or they would be the maximum again.
+    /// All outcomes, the worst first.
+    ascending: Vec<f64>,
+    /// Outcomes up to this one are penalties.
+    penalty: Option<f64>,
+    /// Points that could not be evaluated, and those with penalties: if nothing else is learned from them they are conditioned on,
+    /// or they would be the maximum again.
     failed: Vec<Point>,
+    penalties: Vec<Point>,
     seen: Seen,
     /// The initial parameters, with the structure to begin with.
     initial: AdditivePrior,
@@ -384,10 +406,15 @@ impl AdditiveGpUcb {
             edge_frequencies: Vec::new(),
             verdict: None,
             local: None,
+            failures: None,
         };
         Ok(Self {
+            told: Dataset::empty(dimension),
+            ascending: Vec::new(),
             data: Dataset::empty(dimension),
+            penalty: None,
             failed: Vec::new(),
+            penalties: Vec::new(),
             seen: Seen::default(),
             space,
             settings,
@@ -480,7 +507,104 @@ impl AdditiveGpUcb {
 
     /// Alg. 1, line 3. With several workers the number of observations may jump over a multiple of C.
     fn learning_is_due(&self) -> bool {
-        self.learning_is_due_at(self.data.len())
+        self.learning_is_due_at(self.data.len()) || self.learning_of_failures_is_due()
+    }
+
+    /// Failures count like observations, and what the model took for an outcome may have turned out to be a penalty.
+    fn learning_of_failures_is_due(&self) -> bool {
+        let has_grown = |share: f64| {
+            let last = self.model.learned_from() as f64;
+            self.failures_tell()
+                && (self.data.len() + self.failure_count()) as f64 >= last * (1.0 + share)
+        };
+        match self.settings.learning {
+            Learning::Growth(share) if has_grown(share) => true,
+            _ => self.takes_others_for_penalties(&self.model),
+        }
+    }
+
+    /// Whether this model was learned when other outcomes were taken for penalties than are now.
+    fn takes_others_for_penalties(&self, model: &Model) -> bool {
+        let learned = model.failures.as_ref().and_then(|learned| learned.penalty);
+        model.observations > 0 && !self.is_the_same(learned, self.told.len())
+    }
+
+    /// Whether the first n outcomes are divided by this penalty as by the present one.
+    fn is_the_same(&self, other: Option<f64>, n: usize) -> bool {
+        let is_in = |y: f64, penalty: Option<f64>| penalty.is_some_and(|penalty| y <= penalty);
+        self.told.outcomes().iter().take(n).all(|&y| is_in(y, other) == is_in(y, self.penalty))
+    }
+
+    /// Whether there are enough failures, and enough else, to learn where evaluations fail.
+    fn failures_tell(&self) -> bool {
+        self.settings.failures && self.failure_count().min(self.data.len()) >= FEWEST
+    }
+
+    fn failure_count(&self) -> usize {
+        self.failed.len() + self.penalties.len()
+    }
+
+    fn failures(&self) -> Vec<Point> {
+        [self.failed.as_slice(), &self.penalties].concat()
+    }
+
+    /// Where evaluations fail, by a model of the kind that the method begins with.
+    fn learn_failures(&self) -> Option<LearnedFailures> {
+        let failures = self.failures();
+        if !self.settings.failures || failures.is_empty() {
+            return None;
+        }
+        let last = self.model.failures.as_ref().and_then(|learned| learned.success.as_ref());
+        let start = last.unwrap_or(&self.initial);
+        let learning = &self.settings.kernel_learning;
+        // Where it cannot be computed, nothing is known of it.
+        let success = self
+            .failures_tell()
+            .then(|| learn_success(start, &self.data, &failures, learning).ok())
+            .flatten();
+        Some(LearnedFailures { penalty: self.penalty, failures: failures.len(), success })
+    }
+
+    /// Where evaluations succeed; none if nothing was learned of it.
+    fn success(&self) -> Option<Success> {
+        let prior = self.model.failures.as_ref()?.success.as_ref()?;
+        Success::new(prior, &self.data, &self.failures()).ok()
+    }
+
+    /// A posterior that knows of pending points and, unless there is a model of success, of failed ones.
+    fn with_busy(
+        &self,
+        posterior: &AdditivePosterior,
+        success: Option<&Success>,
+        pending: &[Point],
+    ) -> Result<AdditivePosterior> {
+        let failures = if success.is_some() { Vec::new() } else { self.failures() };
+        posterior.with_failed(&failures)?.with_pending(pending)
+    }
+
+    /// Takes the last outcome for what it is, and those before it for what they are now known to be.
+    fn sort_out(&mut self) -> Result<()> {
+        let (last, penalty) = (self.penalty, penalty(&self.ascending));
+        self.penalty = penalty.filter(|_| self.settings.failures);
+        let n = self.told.len();
+        let from = if self.is_the_same(last, n.saturating_sub(1)) {
+            n.saturating_sub(1)
+        } else {
+            self.data = Dataset::empty(self.told.dimension());
+            self.penalties.clear();
+            (self.posterior, self.rival_posterior) = (None, None);
+            0
+        };
+        for a in from..n {
+            let (point, y) = (self.told.point(a), self.told.outcomes()[a]);
+            match self.penalty {
+                Some(penalty) if y <= penalty => self.penalties.push(point),
+                _ => self.data.push(&point, y)?,
+            }
+        }
+        // Until the model is learned again, which is due.
+        self.model.observations = self.model.observations.min(self.data.len());
+        Ok(())
     }
 
     /// Whether it would be due with n observations.
@@ -533,6 +657,7 @@ impl AdditiveGpUcb {
             edge_frequencies,
             verdict,
             local: self.model.local.take(),
+            failures: self.learn_failures(),
         };
         self.posterior = Some(posterior);
         self.rival_posterior = self.rival().and_then(|rival| {
@@ -689,16 +814,26 @@ impl AdditiveGpUcb {
         let posterior = self.local_posterior(local, pending, &near)?;
         // Of what was observed: what is pending has no outcome that would have to be exceeded.
         let highest = posterior.highest_mean();
-        let posterior = posterior.with_failed(&self.failed)?.with_pending(pending)?;
+        let success = self.success();
+        let posterior = self.with_busy(&posterior, success.as_ref(), pending)?;
         self.observe(Phase::Acquisition);
         let mut rng = stream.generator(Purpose::Zoom);
         let (region, kappa) = (&near.region, local.kappa);
-        let maximum = maximize_joint_ucb(&posterior, &self.space, region, kappa, effort, &mut rng)?;
+        let objective = Objective::new(&posterior, success.as_ref());
+        let maximum = maximize_joint_ucb(objective, &self.space, region, kappa, effort, &mut rng)?;
         self.evaluations += maximum.evaluations;
+        // What there is to gain where it succeeds.
+        let reached = match success {
+            None => maximum.value,
+            Some(_) => {
+                let Normal { mean, variance } = posterior.joint(&maximum.point)?;
+                mean + kappa * variance.sqrt()
+            }
+        };
         // Whoever is blind to the differences between the best outcomes cannot say that nothing is left to gain.
         let known = self.data.len() + pending.len();
         let is_told = self.own_in_turn(local, known).is_some() || !is_blind(self.data.outcomes());
-        if is_told && !local.is_worth_it(maximum.value - highest, posterior.prior().noise_std) {
+        if is_told && !local.is_worth_it(reached - highest, posterior.prior().noise_std) {
             return Ok(None);
         }
         self.answer(maximum, &posterior, kappa, pending, stream).map(Some)
@@ -810,17 +945,19 @@ impl AdditiveGpUcb {
         pending: &[Point],
         stream: &Stream,
     ) -> Result<Point> {
-        let with_pending;
-        let posterior = if pending.is_empty() && self.failed.is_empty() {
+        let success = self.success();
+        let with_busy;
+        let posterior = if pending.is_empty() && self.failure_count() == 0 {
             posterior
         } else {
-            with_pending = posterior.with_failed(&self.failed)?.with_pending(pending)?;
-            &with_pending
+            with_busy = self.with_busy(posterior, success.as_ref(), pending)?;
+            &with_busy
         };
         self.observe(Phase::Acquisition);
         let t = self.data.len() + pending.len() + 1;
         let effort = Effort::with_pending(pending.len());
-        let (maximum, kappa) = self.maximize_acquisition(posterior, kappa, t, effort, stream)?;
+        let objective = Objective::new(posterior, success.as_ref());
+        let (maximum, kappa) = self.maximize_acquisition(objective, kappa, t, effort, stream)?;
         self.evaluations += maximum.evaluations;
         self.answer(maximum, posterior, kappa, pending, stream)
     }
@@ -862,7 +999,7 @@ impl AdditiveGpUcb {
     /// Alg. 1, line 5, in the whole space; κ is that of the joint bound, and what has become of it.
     fn maximize_acquisition(
         &self,
-        posterior: &AdditivePosterior,
+        objective: Objective<'_>,
         kappa: f64,
         t: usize,
         effort: Effort,
@@ -870,10 +1007,11 @@ impl AdditiveGpUcb {
     ) -> Result<(Maximum, f64)> {
         let (space, settings) = (&self.space, &self.settings);
         let mut rng = stream.generator(Purpose::Zoom);
+        let posterior = objective.posterior;
         if settings.acquisition != Acquisition::Additive {
             let is_news = |point: &Point| self.is_news(posterior, point);
             return maximize_for_news(
-                posterior,
+                objective,
                 space,
                 &everywhere(space),
                 kappa,
@@ -930,8 +1068,10 @@ impl Optimizer for AdditiveGpUcb {
     fn ask(&mut self, pending: &[Point], stream: &Stream) -> Result<Point> {
         self.check_ask(pending)?;
         let n = self.data.len();
+        // Where it is learned what fails, failures have told something, too.
+        let told = if self.failures_tell() { n + self.failure_count() } else { n };
         // The centre is the first point of the initial design; where that was given instead, the first one after it.
-        let known = n + pending.len();
+        let known = told + pending.len();
         let is_first = stream.trial() == 0 && known == 0;
         if self.settings.centre && (is_first || known == self.settings.initial_points) {
             let centre = self.space.snap(&vec![0.5; self.space.dimension()])?;
@@ -939,7 +1079,7 @@ impl Optimizer for AdditiveGpUcb {
                 return Ok(centre);
             }
         }
-        if n == 0 || n + pending.len() < self.settings.initial_points {
+        if n == 0 || known < self.settings.initial_points {
             return self.initial_point(pending, stream);
         }
         // Whatever the data have done to the numbers, an ask has an answer.
@@ -954,9 +1094,11 @@ impl Optimizer for AdditiveGpUcb {
 
     fn tell(&mut self, point: Point, outcome: f64) -> Result<()> {
         self.space.check(&point)?;
-        self.data.push(&point, outcome)?;
+        self.told.push(&point, outcome)?;
+        let place = self.ascending.partition_point(|&other| other < outcome);
+        self.ascending.insert(place, outcome);
         self.seen.insert(&point);
-        Ok(())
+        self.sort_out()
     }
 
     fn fail(&mut self, point: Point) -> Result<()> {
@@ -978,11 +1120,15 @@ impl Optimizer for AdditiveGpUcb {
         rival.validate()?;
         let near = model.local.as_ref().map_or(&model.prior, |local| &local.own);
         near.validate()?;
+        let success = model.failures.as_ref().and_then(|learned| learned.success.as_ref());
+        let success = success.unwrap_or(&model.prior);
+        success.validate()?;
         for (what, found) in [
             ("the model's graph", model.graph.dimension()),
             ("the model's kernel", model.prior.kernel.dimension()),
             ("the kernel of the model's rival", rival.kernel.dimension()),
             ("the kernel of the local model", near.kernel.dimension()),
+            ("the kernel of the model of failures", success.kernel.dimension()),
         ] {
             if found != dimension {
                 return Err(Error::WrongDimension { what, expected: dimension, found });
@@ -998,7 +1144,7 @@ impl Optimizer for AdditiveGpUcb {
                 reason: "its numbers must be finite and its scales positive",
             });
         }
-        for prior in [&model.prior, rival, near] {
+        for prior in [&model.prior, rival, near, success] {
             let sets = &prior.kernel.same_choices;
             if !sets.is_empty() && *sets != same_choices(&self.space) {
                 return Err(Error::InvalidStructure {
@@ -1011,7 +1157,8 @@ impl Optimizer for AdditiveGpUcb {
                 reason: "the model's components are not those of its graph".to_string(),
             });
         }
-        if model.observations > self.data.len() {
+        let is_outdated = self.takes_others_for_penalties(&model);
+        if model.observations > self.data.len() && !is_outdated {
             return Err(Error::InvalidSetting {
                 setting: "model.observations",
                 value: model.observations.to_string(),
@@ -1019,6 +1166,7 @@ impl Optimizer for AdditiveGpUcb {
             });
         }
         self.model = model;
+        self.model.observations = self.model.observations.min(self.data.len());
         self.posterior = None;
         self.rival_posterior = None;
         Ok(())
@@ -1733,6 +1881,195 @@ mod tests {
             }
             let best = optimizer.data().outcomes().iter().copied().fold(f64::MIN, f64::max);
             assert!(failures <= 25 && best > 7.0, "seed {seed}: {failures} failures, best {best}");
+        }
+    }
+
+    /// How a function tells that a point cannot be evaluated.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Tells {
+        Failure,
+        Penalty,
+    }
+
+    /// Beyond a line nothing can be evaluated, and the best of the rest is next to it.
+    fn cut(optimizer: &mut AdditiveGpUcb, point: Point, tells: Tells) -> Option<f64> {
+        let x = &point.0;
+        let y = -(x[0] - 0.7).powi(2) - (x[1] - 0.7).powi(2);
+        let y = (x[0] + x[1] < 1.2).then_some(y);
+        match (y, tells) {
+            (Some(y), _) => optimizer.tell(point, y).unwrap(),
+            (None, Tells::Failure) => optimizer.fail(point).unwrap(),
+            (None, Tells::Penalty) => optimizer.tell(point, -1e6).unwrap(),
+        }
+        y
+    }
+
+    fn told_of_cut(settings: AdditiveGpUcbSettings, n: u64, tells: Tells) -> AdditiveGpUcb {
+        let space = Space::unit_cube(3).unwrap();
+        let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+        for trial in 0..n {
+            let point = space.sample(&mut Stream::new(5, trial).generator(Purpose::Problem));
+            cut(&mut optimizer, point, tells);
+        }
+        optimizer
+    }
+
+    #[test]
+    fn penalties_are_failures_unless_that_is_switched_off() {
+        let boscage = AdditiveGpUcbSettings::boscage();
+        let mut failed = told_of_cut(boscage.clone(), 30, Tells::Failure);
+        let mut penalised = told_of_cut(boscage.clone(), 30, Tells::Penalty);
+        assert_eq!(failed.data(), penalised.data());
+        assert!(failed.data().len() > 10 && failed.data().len() < 26);
+        let stream = Stream::new(5, 30);
+        assert_eq!(failed.ask(&[], &stream).unwrap(), penalised.ask(&[], &stream).unwrap());
+        let learned =
+            |optimizer: &AdditiveGpUcb| optimizer.model().unwrap().failures.clone().unwrap();
+        let (by_failure, by_penalty) = (learned(&failed), learned(&penalised));
+        assert_eq!(by_failure.failures, 30 - failed.data().len());
+        assert!(by_failure.success.is_some() && by_failure.penalty.is_none());
+        assert_eq!(by_penalty, LearnedFailures { penalty: Some(-1e6), ..by_failure });
+        assert_eq!(penalised.model().unwrap().learned_from(), 30);
+        assert!(
+            penalised.model().unwrap().is_penalty(-1e6)
+                && !penalised.model().unwrap().is_penalty(-1.0)
+        );
+
+        let mut off =
+            told_of_cut(AdditiveGpUcbSettings { failures: false, ..boscage }, 30, Tells::Penalty);
+        off.ask(&[], &stream).unwrap();
+        assert_eq!((off.data().len(), off.model().unwrap().failures.as_ref()), (30, None));
+    }
+
+    #[test]
+    fn what_was_taken_for_a_penalty_is_an_outcome_again_when_the_gap_fills() {
+        let mut optimizer = told_of_cut(AdditiveGpUcbSettings::boscage(), 0, Tells::Failure);
+        let space = optimizer.space().clone();
+        let tell = |optimizer: &mut AdditiveGpUcb, y: f64| {
+            let trial = optimizer.told.len() as u64;
+            let point = space.sample(&mut Stream::new(5, trial).generator(Purpose::Problem));
+            optimizer.tell(point, y).unwrap();
+        };
+        for k in 0..12 {
+            tell(&mut optimizer, (1.7 * f64::from(k)).sin());
+        }
+        tell(&mut optimizer, -100.0);
+        assert_eq!((optimizer.data().len(), optimizer.penalties.len()), (13, 0));
+        tell(&mut optimizer, -101.0);
+        // Both, though the first was an outcome before.
+        assert_eq!((optimizer.data().len(), optimizer.penalties.len()), (12, 2));
+        optimizer.ask(&[], &Stream::new(5, 14)).unwrap();
+        let model = optimizer.model().cloned().unwrap();
+        assert_eq!((model.observations, model.learned_from()), (12, 14));
+        assert!(!optimizer.learning_is_due());
+        tell(&mut optimizer, -50.0);
+        assert_eq!((optimizer.data().len(), optimizer.penalties.len()), (15, 0));
+        assert_eq!(optimizer.data().outcomes()[12..], [-100.0, -101.0, -50.0]);
+        assert!(optimizer.learning_is_due());
+        // A model that took other outcomes for penalties is learned again after a resume, too.
+        let mut resumed = told_of_cut(AdditiveGpUcbSettings::boscage(), 0, Tells::Failure);
+        for a in 0..15 {
+            resumed.tell(optimizer.told.point(a), optimizer.told.outcomes()[a]).unwrap();
+        }
+        resumed.resume(model).unwrap();
+        assert!(resumed.learning_is_due());
+        let stream = Stream::new(5, 15);
+        assert_eq!(optimizer.ask(&[], &stream).unwrap(), resumed.ask(&[], &stream).unwrap());
+        assert_eq!(optimizer.model().unwrap().learned_from(), 15);
+        assert_eq!(optimizer.model(), resumed.model());
+    }
+
+    #[test]
+    fn runs_with_failures_go_on_from_stored_models_to_the_bit() {
+        for tells in [Tells::Failure, Tells::Penalty] {
+            let settings = AdditiveGpUcbSettings::boscage();
+            let mut optimizer = told_of_cut(settings.clone(), 0, tells);
+            let mut points: Vec<Point> = Vec::new();
+            for trial in 0..40 {
+                let stream = Stream::new(7, trial);
+                let mut resumed = told_of_cut(settings.clone(), 0, tells);
+                for point in &points {
+                    cut(&mut resumed, point.clone(), tells);
+                }
+                if let Some(model) = optimizer.model() {
+                    let json = serde_json::to_string(model).unwrap();
+                    resumed.resume(serde_json::from_str(&json).unwrap()).unwrap();
+                }
+                let point = optimizer.ask(&[], &stream).unwrap();
+                assert_eq!(point, resumed.ask(&[], &stream).unwrap(), "trial {trial}");
+                points.push(point.clone());
+                cut(&mut optimizer, point, tells);
+            }
+            assert_eq!(optimizer.fallbacks(), 0);
+            let learned = optimizer.model().unwrap().failures.clone().unwrap();
+            assert!(learned.success.is_some());
+
+            let mut model = optimizer.model().cloned().unwrap();
+            let of_another = AdditiveGpUcb::new(Space::unit_cube(2).unwrap(), settings).unwrap();
+            model.failures = Some(LearnedFailures { success: Some(of_another.initial), ..learned });
+            let refused = optimizer.resume(model).unwrap_err().to_string();
+            assert!(refused.contains("model of failures"), "{refused}");
+        }
+    }
+
+    /// With two points of ten that could be evaluated the next one is chosen, and not drawn.
+    #[test]
+    fn failures_are_initial_points_too() {
+        for (failures, is_chosen) in [(true, true), (false, false)] {
+            let settings = AdditiveGpUcbSettings { failures, ..AdditiveGpUcbSettings::boscage() };
+            let phases = Arc::new(Mutex::new(Vec::new()));
+            let seen = Arc::clone(&phases);
+            let mut optimizer = told_of_cut(settings, 0, Tells::Failure)
+                .with_observer(Arc::new(move |phase| seen.lock().unwrap().push(phase)));
+            for trial in 0..10 {
+                let point = optimizer.ask(&[], &Stream::new(9, trial)).unwrap();
+                match trial {
+                    3 | 6 => optimizer.tell(point, trial as f64).unwrap(),
+                    _ => optimizer.fail(point).unwrap(),
+                }
+            }
+            assert!(phases.lock().unwrap().is_empty());
+            optimizer.ask(&[], &Stream::new(9, 10)).unwrap();
+            assert_eq!(phases.lock().unwrap().contains(&Phase::Acquisition), is_chosen);
+        }
+    }
+
+    #[test]
+    fn where_evaluations_fail_is_found_out() {
+        let failures_of = |settings: &AdditiveGpUcbSettings| {
+            let (mut count, mut best) = (0, f64::NEG_INFINITY);
+            for seed in 0..4 {
+                let mut optimizer = told_of_cut(settings.clone(), 0, Tells::Penalty);
+                for trial in 0..50 {
+                    let point = optimizer.ask(&[], &Stream::new(seed, trial)).unwrap();
+                    match cut(&mut optimizer, point, Tells::Penalty) {
+                        Some(y) => best = y.max(best),
+                        None => count += 1,
+                    }
+                }
+            }
+            (count, best)
+        };
+        // The best of all is −0.02, at (0.6, 0.6). The line goes through it, so that some asks have to fail.
+        let (count, best) = failures_of(&AdditiveGpUcbSettings::boscage());
+        assert!(best > -0.021, "{best}");
+        // Of random points a third fail, and of those next to the line half.
+        assert!(count <= 66, "{count} of 200 failed");
+    }
+
+    #[test]
+    fn failures_need_a_learned_structure_and_the_joint_bound() {
+        for settings in [
+            AdditiveGpUcbSettings { failures: true, ..AdditiveGpUcbSettings::paper() },
+            AdditiveGpUcbSettings {
+                failures: true,
+                ..AdditiveGpUcbSettings::oracle(Some(path(3, 0.5)))
+            },
+        ] {
+            match settings.validate() {
+                Err(Error::InvalidSetting { setting: "failures", .. }) => {}
+                other => panic!("{other:?}"),
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use rand::seq::SliceRandom;
 use crate::acquisition::{PosteriorMean, Ucb};
 use crate::additive_gp::{AdditivePosterior, Normal};
 use crate::error::Result;
+use crate::failures::Success;
 use crate::graph::{Component, Graph};
 use crate::message_passing::{
     Grid, Maximum, Zoom, elimination_scopes, largest_table, msg_passing_continuous,
@@ -61,6 +62,61 @@ fn bound(normal: Normal, kappa: f64) -> f64 {
     normal.mean + kappa * normal.variance.sqrt()
 }
 
+type Known = (Normal, Option<f64>);
+
+/// What is climbed: the joint bound U of a posterior or, where points fail, q + p (U − q) with the chance p of success.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Objective<'a> {
+    pub(crate) posterior: &'a AdditivePosterior,
+    success: Option<(&'a Success, f64)>,
+}
+
+impl<'a> Objective<'a> {
+    pub(crate) fn new(posterior: &'a AdditivePosterior, success: Option<&'a Success>) -> Self {
+        Self { posterior, success: success.map(|success| (success, posterior.lowest())) }
+    }
+
+    /// What is known of points: f and, where points fail, the chance that these do not.
+    fn known(&self, points: &[Point]) -> Result<Vec<Known>> {
+        let normals = self.posterior.joint_many(points)?.into_iter();
+        Ok(match self.success {
+            None => normals.map(|normal| (normal, None)).collect(),
+            Some((success, _)) => {
+                normals.zip(success.chances(points)?.into_iter().map(Some)).collect()
+            }
+        })
+    }
+
+    fn value(&self, (normal, chance): Known, kappa: f64) -> f64 {
+        let bound = bound(normal, kappa);
+        match (self.success, chance) {
+            (Some((_, q)), Some(p)) => q + p * (bound - q),
+            _ => bound,
+        }
+    }
+
+    fn value_at(&self, point: &Point, kappa: f64) -> Result<f64> {
+        let normal = self.posterior.joint(point)?;
+        let chance = self.success.map(|(success, _)| success.chance(point)).transpose()?;
+        Ok(self.value((normal, chance), kappa))
+    }
+
+    /// The value and its gradient.
+    fn gradient(&self, point: &Point, kappa: f64) -> Result<(f64, Vec<f64>)> {
+        let joint = self.posterior.joint_gradient(point)?;
+        let std = joint.normal.variance.sqrt();
+        // At an observed point without noise the deviation is 0 and has no gradient.
+        let weight = if std > 0.0 { 0.5 * kappa / std } else { 0.0 };
+        let gradients = joint.mean_gradient.iter().zip(&joint.variance_gradient);
+        let gradient = gradients.map(|(mean, variance)| mean + weight * variance);
+        let bound = bound(joint.normal, kappa);
+        let Some((success, q)) = self.success else { return Ok((bound, gradient.collect())) };
+        let (p, slopes) = success.chance_gradient(point)?;
+        let gradient = gradient.zip(slopes).map(|(slope, of_p)| p * slope + of_p * (bound - q));
+        Ok((q + p * (bound - q), gradient.collect()))
+    }
+}
+
 /// The least and the largest coordinate of each variable: where to search.
 pub(crate) type Region = [(f64, f64)];
 
@@ -88,21 +144,21 @@ impl Effort {
 
 /// The point of the region that maximises the joint bound, as far as climbing from good starts finds it.
 pub(crate) fn maximize_joint_ucb(
-    posterior: &AdditivePosterior,
+    objective: Objective<'_>,
     space: &Space,
     region: &Region,
     kappa: f64,
     effort: Effort,
     rng: &mut Generator,
 ) -> Result<Maximum> {
-    Ok(maximize_for_news(posterior, space, region, kappa, |_| Ok(true), effort, rng)?.0)
+    Ok(maximize_for_news(objective, space, region, kappa, |_| Ok(true), effort, rng)?.0)
 }
 
 /// The same, but with more weight on the uncertainty where all is known: while what is climbed to from the best start is no news, κ
 /// (or 1, if it is less) is doubled, up to `DOUBLINGS` times. The last κ comes with it. (Another start may then lead higher, to what
 /// is known: one climb for each κ is what makes this cheap.)
 pub(crate) fn maximize_for_news(
-    posterior: &AdditivePosterior,
+    objective: Objective<'_>,
     space: &Space,
     region: &Region,
     mut kappa: f64,
@@ -111,18 +167,18 @@ pub(crate) fn maximize_for_news(
     rng: &mut Generator,
 ) -> Result<(Maximum, f64)> {
     // Where climbs may start does not depend on κ, only which starts are the best.
-    let Starts { points, climbs, evaluations } = starts(posterior, space, region, rng)?;
+    let Starts { points, climbs, evaluations } = starts(objective.posterior, space, region, rng)?;
     let climbs = if effort == Effort::Half { climbs.div_ceil(2) } else { climbs };
-    let normals = posterior.joint_many(&points)?;
+    let known = objective.known(&points)?;
     let ranked = |kappa: f64| {
         let mut ranked: Vec<(f64, &Point)> =
-            normals.iter().map(|&normal| bound(normal, kappa)).zip(&points).collect();
+            known.iter().map(|&known| objective.value(known, kappa)).zip(&points).collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
         ranked.into_iter().take(climbs).map(|(_, start)| start.clone())
     };
     let mut to_climb = ranked(kappa);
     let mut best = match to_climb.next() {
-        Some(start) => climb(posterior, space, region, kappa, start, rng)?,
+        Some(start) => climb(objective, space, region, kappa, start, rng)?,
         None => (f64::NAN, space.sample(rng)),
     };
     for _ in 0..DOUBLINGS {
@@ -132,11 +188,11 @@ pub(crate) fn maximize_for_news(
         kappa = 2.0 * kappa.max(1.0);
         to_climb = ranked(kappa);
         if let Some(start) = to_climb.next() {
-            best = climb(posterior, space, region, kappa, start, rng)?;
+            best = climb(objective, space, region, kappa, start, rng)?;
         }
     }
     for start in to_climb {
-        let climbed = climb(posterior, space, region, kappa, start, rng)?;
+        let climbed = climb(objective, space, region, kappa, start, rng)?;
         if climbed.0 > best.0 {
             best = climbed;
         }
@@ -325,7 +381,7 @@ fn fine_grid(
 
 /// Climbs the joint bound: all ordered coordinates together by gradient, then each finite coordinate by itself.
 fn climb(
-    posterior: &AdditivePosterior,
+    objective: Objective<'_>,
     space: &Space,
     region: &Region,
     kappa: f64,
@@ -340,20 +396,9 @@ fn climb(
         (0..dimension).map(|d| if moves[d] { of(&region[d]) } else { start.0[d] }).collect()
     };
     let minimum = minimize_in_box(
-        |x| match posterior.joint_gradient(&Point(x.to_vec())) {
+        |x| match objective.gradient(&Point(x.to_vec()), kappa) {
             Err(_) => (f64::INFINITY, vec![0.0; dimension]),
-            Ok(joint) => {
-                let std = joint.normal.variance.sqrt();
-                // At an observed point without noise the deviation is 0 and has no gradient.
-                let weight = if std > 0.0 { 0.5 * kappa / std } else { 0.0 };
-                let gradient = joint
-                    .mean_gradient
-                    .iter()
-                    .zip(&joint.variance_gradient)
-                    .map(|(mean, variance)| -(mean + weight * variance))
-                    .collect();
-                (-bound(joint.normal, kappa), gradient)
-            }
+            Ok((value, gradient)) => (-value, gradient.into_iter().map(|g| -g).collect()),
         },
         &start.0,
         &edge(&|range| range.0),
@@ -361,8 +406,8 @@ fn climb(
         CLIMB_EVALUATIONS,
     );
     let mut point = space.snap(&minimum.point)?;
-    let mut value = bound(posterior.joint(&point)?, kappa);
-    let first = bound(posterior.joint(&start)?, kappa);
+    let mut value = objective.value_at(&point, kappa)?;
+    let first = objective.value_at(&start, kappa)?;
     if first > value {
         (value, point) = (first, start);
     }
@@ -391,11 +436,11 @@ fn climb(
         other
     };
     let points: Vec<Point> = candidates.iter().map(changed).collect();
-    let mut gains: Vec<(f64, usize, f64)> = posterior
-        .joint_many(&points)?
+    let mut gains: Vec<(f64, usize, f64)> = objective
+        .known(&points)?
         .into_iter()
         .zip(&candidates)
-        .map(|(normal, &(d, coordinate))| (bound(normal, kappa) - value, d, coordinate))
+        .map(|(known, &(d, coordinate))| (objective.value(known, kappa) - value, d, coordinate))
         .filter(|gain| gain.0 > 0.0)
         .collect();
     gains.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -403,7 +448,7 @@ fn climb(
     for (_, d, coordinate) in gains.into_iter().take(2 * dimension.min(32)) {
         let mut other = point.clone();
         other.0[d] = coordinate;
-        let changed = bound(posterior.joint(&other)?, kappa);
+        let changed = objective.value_at(&other, kappa)?;
         if changed > value {
             (value, point) = (changed, other);
         }
@@ -468,10 +513,80 @@ mod tests {
         bounds.fold(f64::NEG_INFINITY, f64::max)
     }
 
+    /// Where nothing fails.
+    fn alone(posterior: &AdditivePosterior) -> Objective<'_> {
+        Objective::new(posterior, None)
+    }
+
     /// Of the whole space, with all effort.
     fn maximum(posterior: &AdditivePosterior, space: &Space, rng: &mut Generator) -> Maximum {
         let region = everywhere(space);
-        maximize_joint_ucb(posterior, space, &region, KAPPA, Effort::Full, rng).unwrap()
+        maximize_joint_ucb(alone(posterior), space, &region, KAPPA, Effort::Full, rng).unwrap()
+    }
+
+    /// The upper third of the first axis fails.
+    fn success(space: &Space) -> Success {
+        let (mut succeeded, mut failed) = (Dataset::empty(space.dimension()), Vec::new());
+        for k in 0..40 {
+            let point = space.sample(&mut Stream::new(8, k).generator(Purpose::Problem));
+            match point.0[0] < 0.67 {
+                true => succeeded.push(&point, 0.0).unwrap(),
+                false => failed.push(point),
+            }
+        }
+        let prior = posterior(space, vec![pair(0, 1), pair(1, 2)], 5).prior().clone();
+        Success::new(&prior, &succeeded, &failed).unwrap()
+    }
+
+    #[test]
+    fn where_points_fail_the_bound_counts_by_its_chance() {
+        let space = Space::unit_cube(3).unwrap();
+        let mut posterior = posterior(&space, vec![pair(0, 1), pair(1, 2)], 15);
+        // 7, 14, 6, 13, …
+        let outcomes: Vec<f64> = (1..=15).map(|a| f64::from(7 * a % 15) - 4.0).collect();
+        posterior.set_outcomes(&outcomes).unwrap();
+        let q = -4.0;
+        let success = success(&space);
+        let objective = Objective::new(&posterior, Some(&success));
+        let mut rng = Stream::new(3, 0).generator(Purpose::Problem);
+        let points: Vec<Point> = (0..10).map(|_| space.sample(&mut rng)).collect();
+        let known = objective.known(&points).unwrap();
+        for (point, known) in points.iter().zip(known) {
+            let p = success.chance(point).unwrap();
+            let u = bound(posterior.joint(point).unwrap(), KAPPA);
+            let (value, gradient) = objective.gradient(point, KAPPA).unwrap();
+            for found in
+                [value, objective.value_at(point, KAPPA).unwrap(), objective.value(known, KAPPA)]
+            {
+                assert!((found - (p * u + (1.0 - p) * q)).abs() < 1e-9, "{found}");
+            }
+            for d in 0..3 {
+                let at = |step: f64| {
+                    let mut moved = point.clone();
+                    moved.0[d] += step;
+                    objective.value_at(&moved, KAPPA).unwrap()
+                };
+                let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
+                assert!(
+                    (slope - gradient[d]).abs() < 1e-4 * (1.0 + slope.abs()),
+                    "{slope} {}",
+                    gradient[d]
+                );
+            }
+        }
+        // What is climbed to is as high as the best of a dense grid.
+        let axis: Vec<f64> = (0..21).map(|k| f64::from(k) / 20.0).collect();
+        let grid: Vec<Point> = (0..21_usize.pow(3))
+            .map(|k| Point(vec![axis[k % 21], axis[k / 21 % 21], axis[k / 441]]))
+            .collect();
+        let values = objective.known(&grid).unwrap().into_iter();
+        let want =
+            values.map(|known| objective.value(known, KAPPA)).fold(f64::NEG_INFINITY, f64::max);
+        let region = everywhere(&space);
+        let found =
+            maximize_joint_ucb(objective, &space, &region, KAPPA, Effort::Full, &mut rng).unwrap();
+        assert_eq!(found.value, objective.value_at(&found.point, KAPPA).unwrap());
+        assert!(found.value > want - 0.05, "{} against {want}", found.value);
     }
 
     #[test]
@@ -487,8 +602,16 @@ mod tests {
             };
             let mut rng = Stream::new(1, 0).generator(Purpose::Zoom);
             let region = everywhere(&space);
-            maximize_for_news(&posterior, &space, &region, kappa, is_news, Effort::Full, &mut rng)
-                .unwrap()
+            maximize_for_news(
+                alone(&posterior),
+                &space,
+                &region,
+                kappa,
+                is_news,
+                Effort::Full,
+                &mut rng,
+            )
+            .unwrap()
         };
         let kappas = |kappa: f64| [0, 1, 2, 9].map(|doublings| search(kappa, doublings).1);
         assert_eq!(kappas(2.0), [2.0, 4.0, 8.0, 32.0]);
@@ -587,7 +710,8 @@ mod tests {
             let start = space.sample(&mut rng);
             let before = bound(posterior.joint(&start).unwrap(), KAPPA);
             let (value, point) =
-                climb(&posterior, &space, &everywhere(&space), KAPPA, start, &mut rng).unwrap();
+                climb(alone(&posterior), &space, &everywhere(&space), KAPPA, start, &mut rng)
+                    .unwrap();
             space.check(&point).unwrap();
             assert!(value >= before);
             assert_eq!(value, bound(posterior.joint(&point).unwrap(), KAPPA));
@@ -688,7 +812,8 @@ mod tests {
         for seed in 0..40 {
             let [full, half] = [Effort::Full, Effort::Half].map(|effort| {
                 let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
-                maximize_joint_ucb(&posterior, &space, &region, KAPPA, effort, &mut rng).unwrap()
+                maximize_joint_ucb(alone(&posterior), &space, &region, KAPPA, effort, &mut rng)
+                    .unwrap()
             });
             assert!(half.value <= full.value && half.value > full.value - 0.3, "seed {seed}");
             less += usize::from(half.value < full.value);
@@ -705,15 +830,23 @@ mod tests {
         let rng = || Stream::new(2, 0).generator(Purpose::Zoom);
         let std = |point: &Point| posterior.joint(point).unwrap().variance.sqrt();
         let maximum = |kappa: f64| {
-            maximize_joint_ucb(&posterior, &space, &region, kappa, Effort::Full, &mut rng())
+            maximize_joint_ucb(alone(&posterior), &space, &region, kappa, Effort::Full, &mut rng())
                 .unwrap()
         };
         let stds = [KAPPA, 2.0 * KAPPA].map(|kappa| std(&maximum(kappa).point));
         assert!(stds[0] < stds[1], "{stds:?}");
         let find = |least: f64| {
             let is_news = |point: &Point| Ok(std(point) >= least);
-            maximize_for_news(&posterior, &space, &region, KAPPA, is_news, Effort::Full, &mut rng())
-                .unwrap()
+            maximize_for_news(
+                alone(&posterior),
+                &space,
+                &region,
+                KAPPA,
+                is_news,
+                Effort::Full,
+                &mut rng(),
+            )
+            .unwrap()
         };
         // Any is news; what only more weight finds; nothing is.
         for (least, doublings) in [(0.0, 0), (0.5 * (stds[0] + stds[1]), 1), (1e9, DOUBLINGS)] {
@@ -739,9 +872,15 @@ mod tests {
         let want = brute_force(&posterior, &axes);
         for seed in 0..5 {
             let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
-            let found =
-                maximize_joint_ucb(&posterior, &space, &region, KAPPA, Effort::Full, &mut rng)
-                    .unwrap();
+            let found = maximize_joint_ucb(
+                alone(&posterior),
+                &space,
+                &region,
+                KAPPA,
+                Effort::Full,
+                &mut rng,
+            )
+            .unwrap();
             space.check(&found.point).unwrap();
             for (x, (low, high)) in found.point.0.iter().zip(&region) {
                 assert!((low..=high).contains(&x), "{x} from {low} to {high}");

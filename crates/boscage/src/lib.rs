@@ -66,6 +66,7 @@
 //! | Alg. 2 MSG-PASSING-CONTINUOUS, MSG-PASSING-DISCRETE, ZOOM-STRATEGY | [`message_passing`] |
 //! | Alg. 3 TREE-LEARNING, Alg. 4 GIBBS-SAMPLING, Alg. 5 MUTATION | [`tree_learning`] |
 //! | beyond the paper: all pairs at once, what all variables do alike, a box around the best point | [`all_pairs`], [`common_effect`], [`local_search`], [`methods::boscage`] |
+//! | beyond the paper: where evaluations fail | [`failures`] |
 //! | beyond the paper: other models where they explain the outcomes better | [`guard`] |
 //! | beyond the paper: which pairs interact, and whether another model would do better | [`edge_probabilities`], [`model_comparison`] |
 //! | Alg. 1 TREE-GP-UCB | [`additive_gp_ucb`], with the settings in [`methods::tree_gp_ucb`] |
@@ -96,6 +97,7 @@ pub mod common_effect;
 pub mod design;
 pub mod edge_probabilities;
 pub mod error;
+pub mod failures;
 pub mod graph;
 pub mod graph_learning;
 pub mod guard;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::additive_gp::AdditivePrior;
 use crate::additive_gp_ucb::{AdditiveGpUcb, AdditiveGpUcbSettings};
 use crate::error::{Error, Result};
+use crate::failures::LearnedFailures;
 use crate::graph::{Edge, Graph};
 use crate::guard::Verdict;
 use crate::local_search::LearnedLocal;
@@ -41,6 +42,22 @@ pub struct Model {
     /// What was learned of the neighbourhood of the best point, for methods with local asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local: Option<LearnedLocal>,
+    /// What was learned of where evaluations fail, for methods that learn that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failures: Option<LearnedFailures>,
+}
+
+impl Model {
+    /// From how many points this was learned, failures among them: no two models of a run have the same number.
+    pub fn learned_from(&self) -> usize {
+        self.observations + self.failures.as_ref().map_or(0, |learned| learned.failures)
+    }
+
+    /// Whether an outcome (larger is better) was taken for a penalty, and told the model nothing but that the point failed.
+    pub fn is_penalty(&self, outcome: f64) -> bool {
+        let learned = self.failures.as_ref().and_then(|learned| learned.penalty);
+        learned.is_some_and(|penalty| outcome <= penalty)
+    }
 }
 
 /// A method of choosing points.

@@ -7,6 +7,7 @@ use crate::problems::additive::{AdditiveDraw, DrawDomain};
 use crate::problems::closed_form::{ClosedForm, Function};
 use crate::problems::discrete::{Discrete, DiscreteFunction};
 use crate::problems::graphs::{GraphShape, four_generations};
+use crate::problems::penalised::{Penalised, PenalisedShape};
 use crate::problems::rotated::{Rotated, RotatedFunction};
 
 /// The noise of the paper's synthetic experiments.
@@ -32,6 +33,11 @@ pub fn presets() -> Vec<Preset> {
         name,
         summary,
         spec: ProblemSpec::Discrete(Discrete::new(function)),
+    };
+    let penalised = |name, summary, shape| Preset {
+        name,
+        summary,
+        spec: ProblemSpec::Penalised(Penalised::new(shape)),
     };
     let turned = |function| Rotated { noise_std: PAPER_NOISE, ..Rotated::new(function) };
     let moved = |function, variables| Rotated {
@@ -273,6 +279,26 @@ pub fn presets() -> Vec<Preset> {
             "labs-40",
             "binary sequence with low autocorrelation: minus the merit factor of 40 signs",
             DiscreteFunction::LowAutocorrelation,
+        ),
+        penalised(
+            "half-spaces-penalised-20",
+            "a quadratic bowl, and a million outside of three half spaces; the seed draws them",
+            PenalisedShape::HalfSpaces,
+        ),
+        penalised(
+            "corner-penalised-20",
+            "a quadratic bowl, and a million outside of one corner; the seed says which",
+            PenalisedShape::Corner,
+        ),
+        penalised(
+            "choices-penalised-20",
+            "a quadratic bowl, and a million where two levels clash; the seed says which",
+            PenalisedShape::Choices,
+        ),
+        penalised(
+            "memory-penalised-20",
+            "a quadratic bowl, and a million where a product is too large",
+            PenalisedShape::Memory,
         ),
     ]
 }

@@ -50,6 +50,7 @@ impl AdditiveGpUcbSettings {
             local: Some(LocalSearch::default()),
             news: 1.0,
             guard: Some(Guard::default()),
+            failures: true,
             ..Self::default()
         }
     }

@@ -44,6 +44,7 @@ impl Default for AdditiveGpUcbSettings {
             local: None,
             news: 0.0,
             guard: None,
+            failures: false,
         }
     }
 }
@@ -75,6 +76,7 @@ impl AdditiveGpUcbSettings {
             local: None,
             news: 0.0,
             guard: None,
+            failures: false,
         }
     }
 }
