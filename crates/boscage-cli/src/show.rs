@@ -720,30 +720,37 @@ mod tests {
           parameters  8
           trials      60: 55 complete, 5 failed
 
-        Best outcome: 20.134, trial 55
-          It gave 20.134; the model expects 20.127 ± 0.046 there.
-          It is also the recommended point: of all points tried the model expects most of it.
-          cache     790           rate      0.00193915    compress  true          share     0.2
-          threads   13            mode      fast          level     low           idle      1
+        Best outcome: 20.0287, trial 49
+          It gave 20.0287; the model expects 20.086 ± 0.025 there.
+          cache     4096          rate      0.00112519    compress  true          share     1
+          threads   15            mode      fast          level     high          idle      0.8
+
+        Recommended point: trial 52
+          Of all points tried the model expects most of this one: 20.071 ± 0.048. It gave 20.0602.
+          cache     44 *             mode      fast             share     1
+          threads   8 *              compress  true             idle      -1 *
+          rate      0.000999272 *    level     high
+          * not as in the best trial
 
         What matters
           4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
-          cache × threads  ████████████████████████████████████████    41 %  (32 % to 46 %)
-          mode             ███████████████████████▌                    24 %  (17 % to 32 %)
-          rate             ███████████▍                                12 %  (8.4 % to 15 %)
-          cache            █████████▌                                 9.8 %  (5.8 % to 12 %)
-          threads          ████████▊                                  9.0 %  (6.9 % to 14 %)
-          compress         ███▉                                       3.9 %  (2.9 % to 5.2 %)
-          30 effects with 0.3 % in sum left out
+          cache × threads  ████████████████████████████████████████    39 %  (32 % to 43 %)
+          mode             ███████████████████████                     23 %  (19 % to 27 %)
+          threads          ████████████▌                               12 %  (9.8 % to 19 %)
+          rate             ███████████▎                                11 %  (8.3 % to 14 %)
+          cache            ██████████▊                                 11 %  (7.1 % to 12 %)
+          compress         ███▌                                       3.4 %  (2.3 % to 5.0 %)
+          30 effects with 0.7 % in sum left out
 
         What acts together
-          cache
-          └─ threads  interaction 41 %, in 100 % of samples
+          threads
+          └─ cache  interaction 39 %, in 100 % of samples
+          3 edges below 0.5 % and 6 parameters left out
 
         How far to trust this
-          Each of 55 outcomes predicted from the others: 97 % of the variance; the model describes the outcomes well.
-          Typical error of such a prediction: 0.233; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0633.
-          Other models would predict: single parameters 74 %, these and 1 likely pair 98 %, one function of all parameters 90 %.
+          Each of 55 outcomes predicted from the others: 98 % of the variance; the model describes the outcomes well.
+          Typical error of such a prediction: 0.243; 100 % lie within two standard deviations (95 % should). Learned noise: 0.0557.
+          Other models would predict: single parameters 54 %, these and 1 likely pair 99 %, one function of all parameters 97 %.
           A model with the likely pairs makes the outcomes clearly more likely, so that it searches the whole space.
 
         What failed
@@ -754,13 +761,15 @@ mod tests {
           trial 57: the program ended with exit code 3
         "#);
         insta::assert_snapshot!(short, @r#"
-        Best outcome: 20.134 (trial 55)
-          cache     790           rate      0.00193915    compress  true          share     0.2
-          threads   13            mode      fast          level     low           idle      1
+        Best outcome: 20.0287 (trial 49)
+          cache     4096          rate      0.00112519    compress  true          share     1
+          threads   15            mode      fast          level     high          idle      0.8
+        Recommended: trial 52. Of all points tried the model expects most of this one: 20.071 ± 0.048. It gave 20.0602.
         4 of 8 parameters explain 95 % of the variance; cache and threads must be tuned together.
         Learned to act together:
-          cache
-          └─ threads  interaction 41 %, in 100 % of samples
+          threads
+          └─ cache  interaction 39 %, in 100 % of samples
+          3 edges below 0.5 % and 6 parameters left out
         "#);
     }
 

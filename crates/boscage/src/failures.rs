@@ -6,8 +6,9 @@
 //! **Success.** A Gaussian process of the same kind as the model's is learned from what came of every point, 1 for an outcome and −1
 //! for a failure, standardised. With its mean m, its standard deviation s and its noise η, and z for what 0 is on its scale, the
 //! chance of success is p = Φ((m − z)/√(s² + η²)). (The logistic function of 1.702 times as much takes the place of Φ: they differ by
-//! less than 0.01.) Where nothing is known that is about the share of points that have succeeded. The joint bound U then counts by its
-//! chance, as what it has more than the worst outcome q: q + p (U − q).
+//! less than 0.01.) Where nothing is known that is about the share of points that have succeeded. It is that share everywhere if
+//! evaluations fail at random, of which the likelihood of the labels is known, too: p is the average of both, weighted by how likely they
+//! are. The joint bound U then counts by its chance, as what it has more than the worst outcome q: q + p (U − q).
 //!
 //! **Penalties.** Many programs do not say that they have failed, but return 10⁶, or 10⁶ and something. No smooth function has such
 //! a cliff, and on the scale of the penalties all other outcomes look the same. So outcomes are taken for failures that are
@@ -36,6 +37,10 @@ const APART: f64 = 10.0;
 const OTHERS: usize = 3;
 /// Of more points than this an ask looks at so many only.
 const MOST: usize = 1_000;
+/// The median of the prior on the noise of labels, which have a standard deviation of 1.
+const LABEL_NOISE: f64 = 0.3;
+/// log 2π.
+const LOG_2_PI: f64 = 1.837_877_066_409_345_3;
 /// Φ(u) is nearly the logistic function of this times u.
 const LOGISTIC: f64 = 1.702;
 
@@ -49,7 +54,16 @@ pub struct LearnedFailures {
     pub failures: usize,
     /// The model of where evaluations succeed; none with too few failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub success: Option<AdditivePrior>,
+    pub success: Option<LearnedSuccess>,
+}
+
+/// A model of where evaluations succeed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LearnedSuccess {
+    /// Its structure and parameters.
+    pub prior: AdditivePrior,
+    /// How likely it is, and not that evaluations fail anywhere alike.
+    pub probability: f64,
 }
 
 /// The best of these outcomes, in ascending order, that is taken for a failure; none if all are what they seem.
@@ -85,6 +99,9 @@ pub(crate) struct Success {
     posterior: AdditivePosterior,
     /// z: what a label of 0 is on the scale of the posterior.
     between: f64,
+    /// How likely the model is, and the share of successes, which is the chance of one if it is wrong.
+    probability: f64,
+    share: f64,
 }
 
 /// A label for every point, standardised, and z.
@@ -100,27 +117,43 @@ fn labels(succeeded: &Dataset, failed: &[Point]) -> Result<(Dataset, f64)> {
     Ok((labels, -mean / std))
 }
 
-/// The parameters of a model of success, learned in this way from there.
+/// A model of success, learned in this way from there.
 pub(crate) fn learn_success(
     start: &AdditivePrior,
     succeeded: &Dataset,
     failed: &[Point],
     learning: &KernelLearning,
-) -> Result<AdditivePrior> {
+) -> Result<LearnedSuccess> {
     let (labels, _) = labels(succeeded, failed)?;
-    Ok(kernel_learning(start, &labels, learning)?.prior)
+    let mut learning = learning.clone();
+    if let Some(prior) = &mut learning.prior {
+        // Labels are no smooth function.
+        prior.noise_std.median = LABEL_NOISE;
+    }
+    let learned = kernel_learning(start, &labels, &learning)?;
+    let few = labels.evenly(learning.most_observations.unwrap_or(labels.len()))?;
+    let of_chance = |y: &f64| -0.5 * (y * y + LOG_2_PI);
+    let by_chance: f64 = few.outcomes().iter().map(of_chance).sum();
+    let probability = logistic(learned.objective - by_chance);
+    Ok(LearnedSuccess { prior: learned.prior, probability })
 }
 
 impl Success {
     /// What these points say, to a model with these parameters.
     pub(crate) fn new(
-        prior: &AdditivePrior,
+        learned: &LearnedSuccess,
         succeeded: &Dataset,
         failed: &[Point],
     ) -> Result<Self> {
         let (labels, between) = labels(succeeded, failed)?;
-        let posterior = prior.condition(&labels.evenly(labels.len().min(MOST))?)?;
-        Ok(Self { posterior, between })
+        let posterior = learned.prior.condition(&labels.evenly(labels.len().min(MOST))?)?;
+        let share = succeeded.len() as f64 / labels.len() as f64;
+        Ok(Self { posterior, between, probability: learned.probability, share })
+    }
+
+    /// p, whether or not the model is right.
+    fn mixed(&self, chance: f64) -> f64 {
+        self.share + self.probability * (chance - self.share)
     }
 
     /// 1.702 (m − z)/√(s² + η²), and s² + η².
@@ -133,12 +166,12 @@ impl Success {
     /// p at these points.
     pub(crate) fn chances(&self, points: &[Point]) -> Result<Vec<f64>> {
         let normals = self.posterior.joint_many(points)?;
-        Ok(normals.into_iter().map(|normal| logistic(self.logit(normal).0)).collect())
+        Ok(normals.into_iter().map(|normal| self.mixed(logistic(self.logit(normal).0))).collect())
     }
 
     /// p at a point.
     pub(crate) fn chance(&self, point: &Point) -> Result<f64> {
-        Ok(logistic(self.logit(self.posterior.joint(point)?).0))
+        Ok(self.mixed(logistic(self.logit(self.posterior.joint(point)?).0)))
     }
 
     /// p at a point, and its gradient.
@@ -146,11 +179,11 @@ impl Success {
         let joint = self.posterior.joint_gradient(point)?;
         let (logit, variance) = self.logit(joint.normal);
         let chance = logistic(logit);
-        let slope = chance * (1.0 - chance);
+        let slope = self.probability * chance * (1.0 - chance);
         let (by_mean, by_variance) =
             (slope * LOGISTIC / variance.sqrt(), -0.5 * slope * logit / variance);
         let gradients = joint.mean_gradient.iter().zip(&joint.variance_gradient);
-        Ok((chance, gradients.map(|(m, v)| by_mean * m + by_variance * v).collect()))
+        Ok((self.mixed(chance), gradients.map(|(m, v)| by_mean * m + by_variance * v).collect()))
     }
 }
 
@@ -164,6 +197,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::additive_gp_ucb::AdditiveGpUcbSettings;
     use crate::all_pairs::AllPairs;
     use crate::graph::Component;
     use crate::kernel::{Kernel, KernelFamily};
@@ -262,6 +296,10 @@ mod tests {
         }
     }
 
+    fn sure(prior: AdditivePrior) -> LearnedSuccess {
+        LearnedSuccess { prior, probability: 1.0 }
+    }
+
     /// Points of a square, of which those beyond a line fail.
     fn cut() -> (Dataset, Vec<Point>) {
         let (mut succeeded, mut failed) = (Dataset::empty(2), Vec::new());
@@ -279,7 +317,7 @@ mod tests {
     #[test]
     fn chances_follow_the_cut_and_are_the_share_of_successes_far_away() {
         let (succeeded, failed) = cut();
-        let success = Success::new(&prior(2), &succeeded, &failed).unwrap();
+        let success = Success::new(&sure(prior(2)), &succeeded, &failed).unwrap();
         let chance = |x: f64, y: f64| success.chance(&Point(vec![x, y])).unwrap();
         assert!(
             chance(0.2, 0.3) > 0.9 && chance(0.4, 0.5) > 0.7,
@@ -301,7 +339,7 @@ mod tests {
             common_std: 0.0,
             ..prior(2)
         };
-        let blind = Success::new(&blind, &succeeded, &failed).unwrap();
+        let blind = Success::new(&sure(blind), &succeeded, &failed).unwrap();
         let share = succeeded.len() as f64 / 40.0;
         let chance = blind.chance(&Point(vec![0.123, 0.987])).unwrap();
         assert!((chance - share).abs() < 0.06, "{chance} for {share}");
@@ -310,7 +348,7 @@ mod tests {
     #[test]
     fn one_chance_many_and_that_with_a_gradient_are_the_same() {
         let (succeeded, failed) = cut();
-        let success = Success::new(&prior(2), &succeeded, &failed).unwrap();
+        let success = Success::new(&sure(prior(2)), &succeeded, &failed).unwrap();
         let points: Vec<Point> =
             [[0.3, 0.7], [0.5, 0.6], [0.95, 0.1], [0.05, 0.9]].map(|x| Point(x.to_vec())).to_vec();
         for (point, many) in points.iter().zip(success.chances(&points).unwrap()) {
@@ -333,6 +371,40 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn failures_at_random_are_told_from_failures_beyond_a_line() {
+        let learning = AdditiveGpUcbSettings::boscage().kernel_learning;
+        let (succeeded, failed) = cut();
+        let learned = learn_success(&prior(2), &succeeded, &failed, &learning).unwrap();
+        assert!(learned.probability > 0.99, "{}", learned.probability);
+        // The same number of failures, whatever the point.
+        let (mut at_random, mut others) = (Dataset::empty(2), Vec::new());
+        let points = (0..succeeded.len()).map(|a| succeeded.point(a)).chain(failed.iter().cloned());
+        for (a, point) in points.enumerate() {
+            match (a * 17) % 40 < succeeded.len() {
+                true => at_random.push(&point, 5.0).unwrap(),
+                false => others.push(point),
+            }
+        }
+        assert_eq!((at_random.len(), others.len()), (succeeded.len(), failed.len()));
+        let by_chance = learn_success(&prior(2), &at_random, &others, &learning).unwrap();
+        assert!(by_chance.probability < 0.2, "{}", by_chance.probability);
+        // The chance is between what the model says and the share of successes, by that probability.
+        let share = succeeded.len() as f64 / 40.0;
+        let at = |probability: f64, point: &Point| {
+            let learned = LearnedSuccess { prior: prior(2), probability };
+            Success::new(&learned, &succeeded, &failed).unwrap().chance_gradient(point).unwrap()
+        };
+        let point = Point(vec![0.8, 0.7]);
+        let ((sure, slopes), (half, half_slopes), (none, flat)) =
+            (at(1.0, &point), at(0.5, &point), at(0.0, &point));
+        assert!((none - share).abs() < 1e-12 && (half - 0.5 * (sure + share)).abs() < 1e-12);
+        assert_eq!(flat, [0.0, 0.0]);
+        assert!(
+            half_slopes.iter().zip(&slopes).all(|(half, slope)| (half - 0.5 * slope).abs() < 1e-12)
+        );
     }
 
     /// Against Φ by Simpson's rule.

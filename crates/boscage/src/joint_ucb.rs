@@ -462,6 +462,7 @@ mod tests {
     use crate::additive_gp::{AdditivePrior, Dataset};
     use crate::all_pairs::AllPairs;
     use crate::common_effect::SameChoices;
+    use crate::failures::LearnedSuccess;
     use crate::graph::Component;
     use crate::kernel::{Kernel, KernelFamily, Metric};
     use crate::space::Parameter;
@@ -535,7 +536,7 @@ mod tests {
             }
         }
         let prior = posterior(space, vec![pair(0, 1), pair(1, 2)], 5).prior().clone();
-        Success::new(&prior, &succeeded, &failed).unwrap()
+        Success::new(&LearnedSuccess { prior, probability: 0.9 }, &succeeded, &failed).unwrap()
     }
 
     #[test]

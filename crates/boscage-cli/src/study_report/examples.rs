@@ -158,6 +158,7 @@ pub(crate) fn large() -> StudyView {
             .collect(),
         verdict: None,
         local: None,
+        failures: None,
     });
     view
 }

@@ -395,7 +395,7 @@ fn a_study_file_with_a_mistake_is_refused_with_its_place() {
       |                           ^^^^^^^
     unknown field `setings`, expected `name` or `settings`
 
-    error: study.toml: method "tree": setting sede: unknown field `sede`, expected one of `initial_points`, `design`, `learning`, `structure`, `kernel_learning`, `kernel_start`, `family`, `categorical`, `lengthscale`, `lengthscale_growth`, `scale`, `noise_std`, `constant`, `common_std`, `acquisition`, `zoom`, `max_evaluations`, `outputs`, `repeats`, `centre`, `local`, `news`, `guard`
+    error: study.toml: method "tree": setting sede: unknown field `sede`, expected one of `initial_points`, `design`, `learning`, `structure`, `kernel_learning`, `kernel_start`, `family`, `categorical`, `lengthscale`, `lengthscale_growth`, `scale`, `noise_std`, `constant`, `common_std`, `acquisition`, `zoom`, `max_evaluations`, `outputs`, `repeats`, `centre`, `local`, `news`, `guard`, `failures`
 
     error: study.toml: there is no method "tre"; the methods are boscage, tree, tree-paper, overlap, no-overlap, no-overlap-5, no-overlap-10, random-trees, oracle, gp-ucb, gp-ucb-textbook, line-coordinate, line-random, line-ascent, rembo, rembo-interleaved, random
 
