@@ -149,6 +149,8 @@ fn links_lead_somewhere() {
         "experiments/ablation/README.md",
         "experiments/peers/README.md",
         "experiments/peers/held-out.md",
+        "experiments/peers/moved.md",
+        "experiments/peers/penalised.md",
         "experiments/peers/rotated.md",
     ] {
         let path = root().join(page);

@@ -357,18 +357,14 @@ mod tests {
                 (success.chance(point).unwrap() - chance).abs() < 1e-9
                     && (many - chance).abs() < 1e-9
             );
-            for d in 0..2 {
+            for (d, &found) in gradient.iter().enumerate() {
                 let at = |step: f64| {
                     let mut moved = point.clone();
                     moved.0[d] += step;
                     success.chance(&moved).unwrap()
                 };
                 let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
-                assert!(
-                    (slope - gradient[d]).abs() < 1e-5 * (1.0 + slope.abs()),
-                    "{slope} {}",
-                    gradient[d]
-                );
+                assert!((slope - found).abs() < 1e-5 * (1.0 + slope.abs()), "{slope} {found}");
             }
         }
     }

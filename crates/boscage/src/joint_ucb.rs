@@ -561,18 +561,14 @@ mod tests {
             {
                 assert!((found - (p * u + (1.0 - p) * q)).abs() < 1e-9, "{found}");
             }
-            for d in 0..3 {
+            for (d, &found) in gradient.iter().enumerate() {
                 let at = |step: f64| {
                     let mut moved = point.clone();
                     moved.0[d] += step;
                     objective.value_at(&moved, KAPPA).unwrap()
                 };
                 let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
-                assert!(
-                    (slope - gradient[d]).abs() < 1e-4 * (1.0 + slope.abs()),
-                    "{slope} {}",
-                    gradient[d]
-                );
+                assert!((slope - found).abs() < 1e-4 * (1.0 + slope.abs()), "{slope} {found}");
             }
         }
         // What is climbed to is as high as the best of a dense grid.
