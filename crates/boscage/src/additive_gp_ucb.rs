@@ -450,7 +450,7 @@ impl AdditiveGpUcb {
         &self.space
     }
 
-    /// The observations so far.
+    /// The observations so far, without outcomes that are taken for penalties.
     pub fn data(&self) -> &Dataset {
         &self.data
     }
