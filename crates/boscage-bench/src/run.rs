@@ -143,7 +143,7 @@ impl<'a> RunInProgress<'a> {
             self.score = last.score;
         }
         if let Some(model) = trials.iter().rev().find_map(|record| record.model.as_deref()) {
-            self.learned_at = Some(model.learned_from());
+            self.learned_at = Some(model.told());
             self.optimizer.resume(model.clone())?;
         }
         Ok(())
@@ -152,10 +152,10 @@ impl<'a> RunInProgress<'a> {
     /// The model, if the last ask learned it anew.
     fn new_model(&mut self) -> Option<Box<Model>> {
         let model = self.optimizer.model()?;
-        if self.learned_at == Some(model.learned_from()) {
+        if self.learned_at == Some(model.told()) {
             return None;
         }
-        self.learned_at = Some(model.learned_from());
+        self.learned_at = Some(model.told());
         Some(Box::new(model.clone()))
     }
 

@@ -326,7 +326,7 @@ impl Study {
             let model: Model = serde_json::from_value(model).map_err(|error| Error::Study {
                 reason: format!("the stored model cannot be read: {error}"),
             })?;
-            self.learned_at = Some(model.learned_from());
+            self.learned_at = Some(model.told());
             self.model_trial = Some(at);
             self.optimizer.resume(model)?;
         }
@@ -561,11 +561,8 @@ impl Study {
                 parameters.push((name, space.stored(d, value)?, space.distribution(d).to_string()));
             }
         }
-        let model = self
-            .optimizer
-            .model()
-            .filter(|model| self.learned_at != Some(model.learned_from()))
-            .cloned();
+        let model =
+            self.optimizer.model().filter(|model| self.learned_at != Some(model.told())).cloned();
         let lease = worker.lease(self.store.now()? + lease_seconds, 1);
         let (study, given_before) = (self.id, self.given);
         let new = NewTrial {
@@ -618,7 +615,7 @@ impl Study {
         })?;
         let Some(number) = given else { return Ok(None) };
         if let Some(model) = model {
-            self.learned_at = Some(model.learned_from());
+            self.learned_at = Some(model.told());
             self.model_trial = Some(number);
         }
         Ok(Some(AskedTrial { number, values, attempt: 1, token: lease.token }))

@@ -561,6 +561,29 @@ fn all_kinds_have_their_own_values() {
     );
 }
 
+/// A program that answers with a million where it cannot run.
+#[test]
+fn penalties_are_counted_and_not_explained() {
+    for (goal, worse) in [(Goal::Minimize, "more"), (Goal::Maximize, "less")] {
+        let penalty = -1e6 * goal.sign();
+        let view = study(four(), "boscage", goal, 40, |_, values| {
+            let x = numbers(values);
+            if x[0] + x[1] > 1.2 { penalty } else { -goal.sign() * bumpy(&x) }
+        });
+        let count = view.trials.iter().filter(|trial| trial.value == Some(penalty)).count();
+        assert!(count >= 3, "{count}");
+        let found = explained(&view);
+        assert_eq!(found.penalties, vec![penalty; count]);
+        assert_eq!(found.trust.observations, 40 - count);
+        assert!(found.recommended.outcome != penalty && found.luckiest.outcome != penalty);
+        let sentence = found.penalties_sentence().unwrap();
+        let start = format!("Besides, {count} outcomes of {penalty:?} or {worse} were taken");
+        assert!(sentence.starts_with(&start), "{sentence}");
+    }
+    let view = study(four(), "boscage", Goal::Minimize, 20, |_, values| bumpy(&numbers(values)));
+    assert_eq!(explained(&view).penalties_sentence(), None);
+}
+
 #[test]
 fn without_model_or_outcomes_there_is_no_explanation() {
     let random = study(four(), "random", Goal::Minimize, 5, |_, values| bumpy(&numbers(values)));

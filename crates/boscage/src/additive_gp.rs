@@ -30,7 +30,7 @@ use crate::simd;
 use crate::space::Point;
 
 /// log 2π.
-const LOG_2_PI: f64 = 1.837_877_066_409_345_3;
+pub(crate) const LOG_2_PI: f64 = 1.837_877_066_409_345_3;
 /// Columns of a table that are solved together: a block of n × 128 stays in the cache.
 const TABLE_BLOCK: usize = 128;
 

@@ -22,7 +22,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, Normal};
+use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, LOG_2_PI, Normal};
 use crate::error::Result;
 use crate::kernel_learning::{KernelLearning, kernel_learning};
 use crate::space::Point;
@@ -39,8 +39,6 @@ const OTHERS: usize = 3;
 const MOST: usize = 1_000;
 /// The median of the prior on the noise of labels, which have a standard deviation of 1.
 const LABEL_NOISE: f64 = 0.3;
-/// log 2π.
-const LOG_2_PI: f64 = 1.837_877_066_409_345_3;
 /// Φ(u) is nearly the logistic function of this times u.
 const LOGISTIC: f64 = 1.702;
 

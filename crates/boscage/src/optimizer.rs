@@ -48,8 +48,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// From how many points this was learned, failures among them: no two models of a run have the same number.
-    pub fn learned_from(&self) -> usize {
+    /// How many points had been told when this was learned, failures among them: no two models of a run have the same number.
+    pub fn told(&self) -> usize {
         self.observations + self.failures.as_ref().map_or(0, |learned| learned.failures)
     }
 
