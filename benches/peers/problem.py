@@ -52,6 +52,15 @@ SUITES = {
         "choices-penalised-20",
         "memory-penalised-20",
     ],
+    # Likewise, whose parameters have linear ranges, although some or all of them should have been logarithmic ones.
+    "ranges": [
+        "log-bowl-20",
+        "log-bowl-turned-10",
+        "log-few-12",
+        "saturating-20",
+        "log-counts-18",
+        "power-time-16",
+    ],
     # For a last check only: nothing may be chosen by what comes out here.
     "held-out": [
         "ackley-rotated-20",

@@ -12,7 +12,9 @@ pub use boscage_study::Goal;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::problems::{AdditiveDraw, ClosedForm, Discrete, Penalised, ProgramProblem, Rotated};
+use crate::problems::{
+    AdditiveDraw, ClosedForm, Discrete, LinearRanges, Penalised, ProgramProblem, Rotated,
+};
 
 /// How sure an optimum is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +91,8 @@ pub enum ProblemSpec {
     Discrete(Discrete),
     /// A function of which a part cannot be evaluated.
     Penalised(Penalised),
+    /// A function whose parameters have linear ranges, although they should have logarithmic ones.
+    LinearRanges(LinearRanges),
     /// An external program.
     Program(ProgramProblem),
 }
@@ -102,6 +106,7 @@ impl ProblemSpec {
             ProblemSpec::Rotated(spec) => Box::new(spec.build(seed)?),
             ProblemSpec::Discrete(spec) => Box::new(spec.build(seed)?),
             ProblemSpec::Penalised(spec) => Box::new(spec.build(seed)?),
+            ProblemSpec::LinearRanges(spec) => Box::new(spec.build(seed)?),
             ProblemSpec::Program(spec) => Box::new(spec.build(seed, folder)?),
         })
     }

@@ -11,7 +11,7 @@
 //! initial_points = 10
 //!
 //! [problems.star]             # a label, used for folders and legends
-//! preset = "star25"           # or kind = "additive", "closed-form", "rotated", "discrete", "penalised" or "program" with its settings
+//! preset = "star25"           # or kind = "additive", "closed-form", "rotated", "discrete", "penalised", "linear-ranges" or "program" with its settings
 //! levels = 51                 # other keys change the preset, tables key by key
 //!
 //! [methods.tree-few]
@@ -725,7 +725,15 @@ impl<'a> Section<'a> {
 
     /// The problems that a `[problems.LABEL]` stands for.
     fn problem(&self) -> Result<Vec<OutlinedProblem>> {
-        let kinds = ["additive", "closed-form", "rotated", "discrete", "penalised", "program"];
+        let kinds = [
+            "additive",
+            "closed-form",
+            "rotated",
+            "discrete",
+            "penalised",
+            "linear-ranges",
+            "program",
+        ];
         let (title, kind_given) = (self.text("title")?, self.text("kind")?);
         let (kind, base, summary) = match self.text("preset")? {
             Some(name) => {
@@ -759,7 +767,7 @@ impl<'a> Section<'a> {
                 }
                 None => {
                     let reason = "neither a preset nor a kind is given; `boscage bench problems` lists the presets, the \
-                                  kinds are additive, closed-form, rotated, discrete, penalised and program";
+                                  kinds are additive, closed-form, rotated, discrete, penalised, linear-ranges and program";
                     return Err(self.error("", reason));
                 }
             },
@@ -796,6 +804,7 @@ impl<'a> Section<'a> {
             "rotated" => self.typed(whole).map(ProblemSpec::Rotated),
             "discrete" => self.typed(whole).map(ProblemSpec::Discrete),
             "penalised" => self.typed(whole).map(ProblemSpec::Penalised),
+            "linear-ranges" => self.typed(whole).map(ProblemSpec::LinearRanges),
             _ => self.typed(whole).map(ProblemSpec::Program),
         }
     }

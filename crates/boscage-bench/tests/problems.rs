@@ -16,7 +16,7 @@ use boscage_bench::problems::closed_form::{ClosedForm, ClosedFormFunction, Funct
 use boscage_bench::problems::discrete::{Discrete, DiscreteFunction, DiscreteProblem};
 use boscage_bench::problems::graphs::GraphShape;
 use boscage_bench::problems::rotated::{Rotated, RotatedFunction};
-use boscage_bench::problems::{facts, preset, presets};
+use boscage_bench::problems::{ProblemFacts, facts, preset, presets};
 use rand::RngExt;
 
 fn generator(seed: u64) -> Generator {
@@ -1362,4 +1362,28 @@ fn facts_of_the_papers_problems() {
         (50, real("[0, 1]"), 0.15, Some(49), Goal::Maximize)
     );
     assert!(preset("no-such-problem").is_none());
+}
+
+#[test]
+fn facts_of_linear_ranges() {
+    let real = || "real in [0, 1]".to_string();
+    for (name, dimension, domain, noise_std, edges) in [
+        ("log-bowl-20", 20, real(), 0.02, 5),
+        ("log-bowl-turned-10", 10, real(), 0.02, 45),
+        ("log-few-12", 12, real(), 0.05, 0),
+        ("saturating-20", 20, real(), 0.02, 0),
+        ("log-counts-18", 18, "mixed".to_string(), 0.05, 0),
+        ("power-time-16", 16, real(), 0.05, 120),
+    ] {
+        let problem = preset(name).unwrap().spec.build(0, here()).unwrap();
+        let expected = ProblemFacts {
+            dimension,
+            domain,
+            optimum: Some((0.0, Certainty::Exact)),
+            noise_std,
+            edges: Some(edges),
+            goal: Goal::Minimize,
+        };
+        assert_eq!(facts(problem.as_ref()), expected, "{name}");
+    }
 }

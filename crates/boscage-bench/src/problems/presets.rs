@@ -7,6 +7,7 @@ use crate::problems::additive::{AdditiveDraw, DrawDomain};
 use crate::problems::closed_form::{ClosedForm, Function};
 use crate::problems::discrete::{Discrete, DiscreteFunction};
 use crate::problems::graphs::{GraphShape, four_generations};
+use crate::problems::linear_ranges::{LinearRanges, LinearRangesFunction};
 use crate::problems::penalised::{Penalised, PenalisedShape};
 use crate::problems::rotated::{Rotated, RotatedFunction};
 
@@ -38,6 +39,11 @@ pub fn presets() -> Vec<Preset> {
         name,
         summary,
         spec: ProblemSpec::Penalised(Penalised::new(shape)),
+    };
+    let linear = |name, summary, function, noise_std| Preset {
+        name,
+        summary,
+        spec: ProblemSpec::LinearRanges(LinearRanges { noise_std, ..LinearRanges::new(function) }),
     };
     let turned = |function| Rotated { noise_std: PAPER_NOISE, ..Rotated::new(function) };
     let moved = |function, variables| Rotated {
@@ -299,6 +305,42 @@ pub fn presets() -> Vec<Preset> {
             "memory-penalised-20",
             "a quadratic bowl, and a million where a product is too large",
             PenalisedShape::Memory,
+        ),
+        linear(
+            "log-bowl-20",
+            "a bowl of 20 logarithms, 10 of them in pairs, on linear ranges",
+            LinearRangesFunction::Bowl,
+            0.02,
+        ),
+        linear(
+            "log-bowl-turned-10",
+            "a bowl of 10 logarithms that all act together, on linear ranges",
+            LinearRangesFunction::TurnedBowl,
+            0.02,
+        ),
+        linear(
+            "log-few-12",
+            "12 linear ranges, of which 4 should be logarithmic; the seed says which",
+            LinearRangesFunction::Few,
+            0.05,
+        ),
+        linear(
+            "saturating-20",
+            "20 things that cost, and help until they saturate; the seed says when",
+            LinearRangesFunction::Saturating,
+            0.02,
+        ),
+        linear(
+            "log-counts-18",
+            "6 counts up to 1000 of which few are right, 6 reals and 6 choices",
+            LinearRangesFunction::Counts,
+            0.05,
+        ),
+        linear(
+            "power-time-16",
+            "a run time: too little or too much of any of 16 things multiplies it",
+            LinearRangesFunction::Powers,
+            0.05,
         ),
     ]
 }
