@@ -530,8 +530,8 @@ mod tests {
         match drawn {
             Drawn::Bowl { centre, weights } => {
                 let z = |i: usize| (x[i] + 0.0001).log10() - (centre[i] + 0.0001).log10();
-                for i in 0..20 {
-                    sum += weights[i] * z(i) * z(i);
+                for (i, weight) in weights.iter().enumerate() {
+                    sum += weight * z(i) * z(i);
                 }
                 for (i, j) in [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)] {
                     sum += 0.5 * weights[i].sqrt() * weights[j].sqrt() * z(i) * z(j);
