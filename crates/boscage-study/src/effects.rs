@@ -738,6 +738,7 @@ fn alone(kernel: &Kernel, d: usize) -> Kernel {
         lengthscales: vec![kernel.lengthscales[d]],
         scales: vec![1.0],
         same_choices: Vec::new(),
+        stretches: kernel.stretches.get(d).copied().into_iter().collect(),
     }
 }
 

@@ -66,8 +66,9 @@ fn with_absent(value: &Value) -> Value {
 
 /// Reads a method with all its settings, also as it was stored before settings came and went, so that a study goes on with those
 /// that it began with: all pairs had a constant of variance 1 that was no setting, a plain GP had none, variables had nothing in
-/// common, no model saw logarithms, local asks stayed near the best point whatever there was to gain, `surprise` was there and 0
-/// unless it was set, and kernel learning could start from the initial parameters, too, with few observations only.
+/// common, no model saw logarithms or stretched ranges, `surprise` was there and 0 unless it was set, and kernel learning could start
+/// from the initial parameters, too, with few observations only. Local asks could leave the best point where nothing was left to gain
+/// (`local.gain`); that is gone, and a study that did goes on without.
 pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Method, D::Error> {
@@ -86,9 +87,10 @@ pub(crate) fn stored_method<'de, D: Deserializer<'de>>(
         if let Some(Value::Object(guard)) = settings.get_mut("guard") {
             guard.entry("constant").or_insert(0.0.into());
             guard.entry("logarithm").or_insert(false.into());
+            guard.entry("stretch").or_insert(false.into());
         }
         if let Some(Value::Object(local)) = settings.get_mut("local") {
-            local.entry("gain").or_insert(0.0.into());
+            local.remove("gain");
         }
     }
     serde_json::from_value(method).map_err(D::Error::custom)
@@ -254,7 +256,6 @@ mod tests {
     use boscage::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, KernelStart, Learning};
     use boscage::guard::Guard;
     use boscage::kernel_learning::Budget;
-    use boscage::local_search::LocalSearch;
     use boscage::optimizer::NamedMethod;
     use boscage::structure::Structure;
     use serde_json::json;
@@ -304,9 +305,10 @@ mod tests {
             if let Some(guard) = settings["guard"].as_object_mut() {
                 guard.remove("constant");
                 guard.remove("logarithm");
+                guard.remove("stretch");
             }
             if let Some(local) = settings["local"].as_object_mut() {
-                local.remove("gain");
+                local.insert("gain".to_string(), json!(0.5));
             }
             json
         };
@@ -321,21 +323,20 @@ mod tests {
             else {
                 panic!("{name}")
             };
-            let guard = named.guard.map(|guard| Guard { constant: 0.0, logarithm: false, ..guard });
-            let local = named.local.map(|local| LocalSearch { gain: 0.0, ..local });
+            let (constant_of_plain, logarithm, stretch) = (0.0, false, false);
+            let guard = named.guard.map(|guard| Guard {
+                constant: constant_of_plain,
+                logarithm,
+                stretch,
+                ..guard
+            });
             let kernel_start = match name {
                 "boscage" => KernelStart::PresentAndInitial,
                 _ => named.kernel_start,
             };
             let common_std = 0.0;
-            let expected = AdditiveGpUcbSettings {
-                constant,
-                common_std,
-                guard,
-                local,
-                kernel_start,
-                ..*named
-            };
+            let expected =
+                AdditiveGpUcbSettings { constant, common_std, guard, kernel_start, ..*named };
             assert_eq!(**found, expected);
         }
         // What was asked for and is gone is not passed over.

@@ -404,6 +404,8 @@ pub struct LikelihoodGradient {
     pub log_pair_weights: Vec<f64>,
     /// ∂ρ/∂log s, where variables do something alike.
     pub log_common_std: Option<f64>,
+    /// ∂ρ by the logarithms of stretches, where there are any; empty otherwise.
+    pub log_stretches: Vec<f64>,
 }
 
 /// μ^G and (σ^G)² of every component on a grid. Entry order: the last variable of a component varies fastest.
@@ -645,6 +647,7 @@ impl AdditivePosterior {
             log_noise_std: 0.0,
             log_pair_weights: Vec::new(),
             log_common_std: None,
+            log_stretches: vec![0.0; kernel.stretches.len()],
         };
         let mut joint = None;
         if let Some(all_pairs) = &self.prior.all_pairs {
@@ -652,6 +655,7 @@ impl AdditivePosterior {
             gradient.log_lengthscales = part.log_lengthscales;
             gradient.log_scales = part.log_scales;
             gradient.log_pair_weights = part.log_weights;
+            gradient.log_stretches = part.log_stretches;
             joint = Some(part.joint);
         }
         let components = joint.as_ref().unwrap_or(components);
@@ -660,6 +664,10 @@ impl AdditivePosterior {
             let amplitude = kernel.amplitude(component);
             for (position, &i) in component.variables().iter().enumerate() {
                 gradient.log_lengthscales[i] += 0.5 * amplitude * sums[1 + position];
+                if let Some(slope) = gradient.log_stretches.get_mut(i) {
+                    let variables = component.variables().len();
+                    *slope += 0.5 * amplitude * sums[1 + variables + position];
+                }
                 // ∂σ^G/∂log σ_i = σ_i²/σ^G
                 let scale = kernel.scales[i];
                 gradient.log_scales[i] += 0.5 * scale * scale / amplitude * sums[0];
@@ -829,12 +837,13 @@ impl AdditivePosterior {
         for component in &self.prior.components {
             let amplitude = kernel.amplitude(component);
             for &i in component.variables() {
-                covariance.column_mut(i)[0] += amplitude * kernel.curvature(i);
+                covariance.column_mut(i)[0] += amplitude * kernel.curvature(i, point.0[i]);
             }
         }
         if let Some(all_pairs) = &self.prior.all_pairs {
-            for i in 0..dimension {
-                covariance.column_mut(i)[0] += all_pairs.variance_with(i) * kernel.curvature(i);
+            for (i, &x) in point.0.iter().enumerate() {
+                let curvature = kernel.curvature(i, x);
+                covariance.column_mut(i)[0] += all_pairs.variance_with(i) * curvature;
             }
         }
         let effect = &self.common.effect;

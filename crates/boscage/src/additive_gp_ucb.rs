@@ -16,7 +16,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::acquisition::{Ucb, beta};
-use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, Normal, StructureScore};
+use crate::additive_gp::{AdditivePosterior, AdditivePrior, Dataset, StructureScore};
 use crate::all_pairs::AllPairs;
 use crate::common_effect::same_choices;
 use crate::design::Design;
@@ -27,9 +27,7 @@ use crate::guard::{Guard, Observed, Rival, Verdict};
 use crate::joint_ucb::{Effort, Objective, everywhere, maximize_for_news, maximize_joint_ucb};
 use crate::kernel::{Kernel, KernelFamily, Metric};
 use crate::kernel_learning::{KernelLearning, kernel_learning};
-use crate::local_search::{
-    CENTRES, Centre, LearnedLocal, LocalModel, LocalSearch, Neighbourhood, is_blind,
-};
+use crate::local_search::{LearnedLocal, LocalModel, LocalSearch, Neighbourhood, is_blind};
 use crate::message_passing::{Maximum, Zoom, msg_passing_capped, msg_passing_continuous};
 use crate::optimizer::{Model, Optimizer};
 use crate::outputs::{OutputMap, OutputRule};
@@ -729,7 +727,9 @@ impl AdditiveGpUcb {
     /// predicts better there.
     fn learn_local(&self, local: &LocalSearch) -> Result<LearnedLocal> {
         self.observe(Phase::KernelLearning);
-        let near = local.neighbourhood(&self.space, &self.data, self.settings.initial_points)?;
+        let (space, stretches) = (&self.space, self.searching_stretches());
+        let initial = self.settings.initial_points;
+        let near = local.neighbourhood(space, stretches, &self.data, initial)?;
         // What interacts in the whole space does so near the best point.
         let components = match self.rival() {
             Some(Rival::Pairs(prior)) => prior.components.clone(),
@@ -775,69 +775,27 @@ impl AdditiveGpUcb {
         self.data.with_outcomes(n, y)
     }
 
-    /// A point near the best one, or near the next where nothing is left to gain there; none if nothing is left near any of these.
+    /// A point of the box around the best one.
     fn search_near(
         &mut self,
         local: &LocalSearch,
         success: Option<&Success>,
         pending: &[Point],
         stream: &Stream,
-    ) -> Result<Option<Point>> {
+    ) -> Result<Point> {
+        let (space, stretches) = (&self.space, self.searching_stretches());
         let initial = self.settings.initial_points;
-        let mut centres = Vec::with_capacity(CENTRES);
-        while centres.len() < CENTRES
-            && let Some(centre) = local.centre(&self.space, &self.data, initial, &centres)
-        {
-            let effort = match centres.is_empty() {
-                true => Effort::with_pending(pending.len()),
-                false => Effort::Half,
-            };
-            match self.search_box(local, centre, success, effort, pending, stream) {
-                Ok(None) => centres.push(centre),
-                // Where another box cannot be searched, the whole space can.
-                Err(_) if !centres.is_empty() => return Ok(None),
-                found => return found,
-            }
-        }
-        Ok(None)
-    }
-
-    /// A point of the box around this centre; none if nothing is left to gain there.
-    fn search_box(
-        &mut self,
-        local: &LocalSearch,
-        centre: Centre,
-        success: Option<&Success>,
-        effort: Effort,
-        pending: &[Point],
-        stream: &Stream,
-    ) -> Result<Option<Point>> {
-        let near = local.neighbourhood_of(&self.space, &self.data, centre)?;
+        let near = local.neighbourhood(space, stretches, &self.data, initial)?;
         let posterior = self.local_posterior(local, pending, &near)?;
-        // Of what was observed: what is pending has no outcome that would have to be exceeded.
-        let highest = posterior.highest_mean();
         let posterior = self.with_busy(&posterior, success, pending)?;
         self.observe(Phase::Acquisition);
         let mut rng = stream.generator(Purpose::Zoom);
         let (region, kappa) = (&near.region, local.kappa);
         let objective = Objective::new(&posterior, success);
+        let effort = Effort::with_pending(pending.len());
         let maximum = maximize_joint_ucb(objective, &self.space, region, kappa, effort, &mut rng)?;
         self.evaluations += maximum.evaluations;
-        // What there is to gain where it succeeds.
-        let reached = match success {
-            None => maximum.value,
-            Some(_) => {
-                let Normal { mean, variance } = posterior.joint(&maximum.point)?;
-                mean + kappa * variance.sqrt()
-            }
-        };
-        // Whoever is blind to the differences between the best outcomes cannot say that nothing is left to gain.
-        let known = self.data.len() + pending.len();
-        let is_told = self.own_in_turn(local, known).is_some() || !is_blind(self.data.outcomes());
-        if is_told && !local.is_worth_it(reached - highest, posterior.prior().noise_std) {
-            return Ok(None);
-        }
-        self.answer(maximum, &posterior, kappa, pending, stream).map(Some)
+        self.answer(maximum, &posterior, kappa, pending, stream)
     }
 
     /// What was learned near the best point; none at the turn of the model that searches the whole space.
@@ -876,9 +834,8 @@ impl AdditiveGpUcb {
         let is_plain = matches!(self.rival(), Some(Rival::Plain(_)));
         if let Some(local) = self.settings.local
             && local.is_due(known, is_blind(self.data.outcomes()), is_plain)
-            && let Some(point) = self.search_near(&local, success.as_ref(), pending, stream)?
         {
-            return Ok(point);
+            return self.search_near(&local, success.as_ref(), pending, stream);
         }
         self.observe(Phase::Conditioning);
         let kappa = self.kappa(known + 1);
@@ -910,6 +867,11 @@ impl AdditiveGpUcb {
     /// The model that searches the whole space instead, if there is one.
     fn rival(&self) -> Option<&Rival> {
         self.model.verdict.as_ref().and_then(|verdict| verdict.rival.as_ref())
+    }
+
+    /// What the model that searches the whole space sees ranges through.
+    fn searching_stretches(&self) -> &[f64] {
+        &self.rival().map_or(&self.model.prior, Rival::prior).kernel.stretches
     }
 
     /// What it sees of outcomes.
@@ -1205,7 +1167,7 @@ mod tests {
                 let outcome = point.0.iter().sum();
                 optimizer.tell(point, outcome).unwrap();
             }
-            let near = local.neighbourhood(&space, optimizer.data(), 10).unwrap();
+            let near = local.neighbourhood(&space, &[], optimizer.data(), 10).unwrap();
             let point = optimizer.ask(&[], &Stream::new(4, 16)).unwrap();
             let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
             point.0.iter().zip(&near.region).all(inside)
@@ -1221,7 +1183,7 @@ mod tests {
             let mut optimizer = told(12, outcome);
             let local = LocalSearch { blind, half_width: 0.05, ..LocalSearch::default() };
             optimizer.settings.local = Some(local);
-            let near = local.neighbourhood(&optimizer.space, optimizer.data(), 10).unwrap();
+            let near = local.neighbourhood(&optimizer.space, &[], optimizer.data(), 10).unwrap();
             let point = optimizer.ask(&[], &Stream::new(3, 12)).unwrap();
             let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
             point.0.iter().zip(&near.region).all(inside)
@@ -1250,7 +1212,7 @@ mod tests {
                 let outcome = (5.0 * point.0[0]).sin() + point.0[1];
                 optimizer.tell(point, outcome).unwrap();
             }
-            let near = local.neighbourhood(&space, optimizer.data(), 40).unwrap();
+            let near = local.neighbourhood(&space, &[], optimizer.data(), 40).unwrap();
             optimizer.learn(&Stream::new(6, 40)).unwrap();
             let whole = optimizer.model.prior.clone();
             let LearnedLocal { own, whole_is_better } = optimizer.model.local.clone().unwrap();
@@ -1300,79 +1262,21 @@ mod tests {
                 optimizer.tell(point, outcome).unwrap();
             }
             let point = optimizer.ask(&[], &Stream::new(9, 90)).unwrap();
-            let region =
-                LocalSearch::default().neighbourhood(&space, optimizer.data(), 10).unwrap().region;
+            let region = LocalSearch::default()
+                .neighbourhood(&space, &[], optimizer.data(), 10)
+                .unwrap()
+                .region;
             let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
             let is_near = point.0.iter().zip(&region).all(inside);
             let posterior = optimizer.posterior().unwrap();
             let std = posterior.joint(&point).unwrap().variance.sqrt();
             (std / posterior.prior().noise_std, is_near)
         };
-        let always = Some(LocalSearch { every: 1, gain: 0.0, ..LocalSearch::default() });
+        let always = Some(LocalSearch { every: 1, ..LocalSearch::default() });
         let [anywhere, near] = [None, always].map(|local| asked_with(0.0, local));
         assert!(anywhere.0 < 0.5 && near.1, "{anywhere:?} {near:?}");
         let anywhere = asked_with(1.0, None);
         assert!(anywhere.0 >= 1.0, "{anywhere:?}");
-    }
-
-    /// Two hills, the second lower, and many outcomes on top of one or both: where a local ask is.
-    #[test]
-    fn a_box_with_nothing_left_gives_way_to_the_next_and_that_to_the_whole_space() {
-        let space = Space::unit_cube(2).unwrap();
-        let tops = [[0.2, 0.3], [0.75, 0.7]];
-        let hill = |point: &Point, top: [f64; 2]| {
-            let apart: f64 = point.0.iter().zip(top).map(|(x, top)| (x - top).powi(2)).sum();
-            (-apart / 0.03).exp()
-        };
-        // Which of the first two boxes it is in; none where the whole space is left to search.
-        let asked_with = |gain: f64, many: [bool; 2], pending: &[Point], model, depth: f64| {
-            let local = LocalSearch { every: 1, gain, model, ..LocalSearch::default() };
-            let settings = AdditiveGpUcbSettings {
-                local: Some(local),
-                initial_points: 200,
-                guard: None,
-                ..AdditiveGpUcbSettings::boscage()
-            };
-            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
-            let mut tell = |trial: u64, around: Option<[f64; 2]>| {
-                let mut rng = Stream::new(9, trial).generator(Purpose::Problem);
-                let mut point = space.sample(&mut rng);
-                if let Some(top) = around {
-                    let near = |(x, top): (&f64, f64)| top + 0.04 * (x - 0.5);
-                    point = Point(point.0.iter().zip(top).map(near).collect());
-                }
-                let noise = 0.1 * (space.sample(&mut rng).0[0] - 0.5);
-                let outcome = noise + hill(&point, tops[0]) + 0.7 * hill(&point, tops[1]);
-                let below = 1.0 - hill(&point, tops[0]) - hill(&point, tops[1]);
-                optimizer.tell(point, outcome + depth * (0.05 * noise - below)).unwrap();
-            };
-            (0..110).for_each(|trial| tell(trial, None));
-            for (top, _) in tops.into_iter().zip(many).filter(|(_, many)| *many) {
-                (110..200).for_each(|trial| tell(trial, Some(top)));
-            }
-            optimizer.learn(&Stream::new(9, 300)).unwrap();
-            let first = local.centre(&space, &optimizer.data, 200, &[]).unwrap();
-            let second = local.centre(&space, &optimizer.data, 200, &[first]).unwrap();
-            let point = optimizer.search_near(&local, None, pending, &Stream::new(9, 300)).unwrap();
-            let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
-            point.map(|point| {
-                [first, second].map(|centre| {
-                    let near = local.neighbourhood_of(&space, &optimizer.data, centre).unwrap();
-                    point.0.iter().zip(&near.region).all(inside)
-                })
-            })
-        };
-        // If it is set so, the best point is not left, however little there is to gain.
-        let (own, whole) = (LocalModel::Own, LocalModel::Whole);
-        assert_eq!(asked_with(0.0, [true, true], &[], own, 0.0), Some([true, false]));
-        assert_eq!(asked_with(0.5, [true, false], &[], own, 0.0), Some([false, true]));
-        assert_eq!(asked_with(0.5, [true, true], &[], own, 0.0), None);
-        // What others are at has no outcome that would have to be exceeded.
-        let pending = [Point(vec![0.7, 0.65])];
-        assert_eq!(asked_with(0.5, [true, false], &pending, own, 0.0), Some([false, true]));
-        // A model of all outcomes knows of the second hill, too; where it is blind to the differences between the best, nothing.
-        assert_eq!(asked_with(0.5, [true, false], &[], whole, 0.0), None);
-        assert_eq!(asked_with(0.5, [true, false], &[], whole, 1e3), Some([true, false]));
     }
 
     #[test]
@@ -1547,7 +1451,7 @@ mod tests {
         let mut optimizer = told(83, waves);
         optimizer.learn(&Stream::new(3, 83)).unwrap();
         let prior = |optimizer: &mut AdditiveGpUcb, pending: &[Point]| {
-            let near = local.neighbourhood(&optimizer.space, &optimizer.data, 10).unwrap();
+            let near = local.neighbourhood(&optimizer.space, &[], &optimizer.data, 10).unwrap();
             optimizer.local_posterior(&local, pending, &near).unwrap().prior().clone()
         };
         assert!(local.is_turn_of_whole(83) && optimizer.rival().is_none());
@@ -1598,7 +1502,7 @@ mod tests {
             assert_eq!(is_forest(optimizer.rival().unwrap()), forest);
             optimizer.model.local.as_mut().unwrap().whole_is_better = true;
             assert!(local.is_turn_of_whole(101));
-            let near = local.neighbourhood(&optimizer.space, &optimizer.data, 10).unwrap();
+            let near = local.neighbourhood(&optimizer.space, &[], &optimizer.data, 10).unwrap();
             let posterior = optimizer.local_posterior(&local, &[], &near).unwrap();
             let region = near.region;
             assert_eq!(posterior.prior(), optimizer.rival().unwrap().prior());
@@ -1618,8 +1522,11 @@ mod tests {
         let asked_with = |plain: Option<usize>, pending: usize, outcome: &dyn Fn(&[f64]) -> f64| {
             let space = Space::unit_cube(6).unwrap();
             let local = LocalSearch { plain, ..LocalSearch::default() };
-            let settings =
-                AdditiveGpUcbSettings { local: Some(local), ..AdditiveGpUcbSettings::boscage() };
+            let settings = AdditiveGpUcbSettings {
+                local: Some(local),
+                guard: Some(Guard { stretch: false, ..Guard::default() }),
+                ..AdditiveGpUcbSettings::boscage()
+            };
             let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
             let mut points: Vec<Point> = (0..102)
                 .map(|trial| space.sample(&mut Stream::new(8, trial).generator(Purpose::Problem)))
@@ -1630,7 +1537,7 @@ mod tests {
                 let outcome = outcome(&point.0);
                 optimizer.tell(point, outcome).unwrap();
             }
-            let near = local.neighbourhood(&space, optimizer.data(), 10).unwrap();
+            let near = local.neighbourhood(&space, &[], optimizer.data(), 10).unwrap();
             let point = optimizer.ask(&pending, &Stream::new(8, 102)).unwrap();
             assert!(!is_blind(optimizer.data().outcomes()));
             let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);

@@ -144,6 +144,8 @@ pub(crate) struct AllPairsGradient {
     pub(crate) log_lengthscales: Vec<f64>,
     pub(crate) log_scales: Vec<f64>,
     pub(crate) log_weights: Vec<f64>,
+    /// Empty without stretches.
+    pub(crate) log_stretches: Vec<f64>,
     /// Those that are left out.
     pub(crate) joint: Vec<Component>,
 }
@@ -158,9 +160,10 @@ pub(crate) fn gradient(
     let (kernel, n) = (&prior.kernel, inputs.n());
     let dimension = kernel.dimension();
     let (singles, joint) = prior.split();
-    // For each variable: ⟨W, e⟩, ⟨W, ∂k/∂e · ∂e/∂log ℓ⟩ and ⟨W, e (P − w e)⟩, below the diagonal.
+    // For each variable: ⟨W, e⟩, ⟨W, ∂k/∂e · ∂e/∂log ℓ⟩, ⟨W, e (P − w e)⟩ and, with stretches, ⟨W, ∂k/∂e · ∂e/∂log r⟩, below the
+    // diagonal.
     let of_block = |block: usize| {
-        let mut sums = vec![[0.0; 3]; dimension];
+        let mut sums = vec![[0.0; 4]; dimension];
         let (mut factors, mut slopes, mut p) = (Vec::new(), Vec::new(), Vec::new());
         for b in block * COLUMN_BLOCK..((block + 1) * COLUMN_BLOCK).min(n) {
             let rows = n - b - 1;
@@ -187,12 +190,23 @@ pub(crate) fn gradient(
                 sums[1] += singles[i] * of_slope + weight * slope_others;
                 sums[2] += factor_others;
             }
+            if kernel.stretches.is_empty() {
+                continue;
+            }
+            let each = factors.chunks_exact(rows).zip(slopes.chunks_exact_mut(rows));
+            for (i, (sums, (factor, slope))) in sums.iter_mut().zip(each).enumerate() {
+                inputs.slopes_by_stretch(i, b + 1, b, slope);
+                let weight = all_pairs.weights[i];
+                let [_, of_slope, slope_others, _] =
+                    simd::all_pairs_sums(weights, (factor, slope), &p, weight);
+                sums[3] += singles[i] * of_slope + weight * slope_others;
+            }
         }
         sums
     };
-    let parts: Vec<Vec<[f64; 3]>> =
+    let parts: Vec<Vec<[f64; 4]>> =
         (0..n.div_ceil(COLUMN_BLOCK)).into_par_iter().map(of_block).collect();
-    let mut sums = vec![[0.0; 3]; dimension];
+    let mut sums = vec![[0.0; 4]; dimension];
     // In the order of the blocks, whoever computed them.
     for part in parts {
         for (sums, part) in sums.iter_mut().zip(part) {
@@ -204,11 +218,15 @@ pub(crate) fn gradient(
     }
     // On the diagonal every factor is 1 and its slope 0.
     let half_trace = 0.5 * (0..n).map(|b| w.column(b)[0]).sum::<f64>();
-    let each = |f: &dyn Fn(usize, &[f64; 3]) -> f64| -> Vec<f64> {
+    let each = |f: &dyn Fn(usize, &[f64; 4]) -> f64| -> Vec<f64> {
         sums.iter().enumerate().map(|(i, sums)| f(i, sums)).collect()
     };
     AllPairsGradient {
         log_lengthscales: each(&|_, sums| sums[1]),
+        log_stretches: match kernel.stretches.is_empty() {
+            true => Vec::new(),
+            false => each(&|_, sums| sums[3]),
+        },
         log_scales: each(&|i, sums| singles[i] * (sums[0] + half_trace)),
         log_weights: each(&|i, sums| {
             all_pairs.weights[i] * sums[2] + all_pairs.variance_with(i) * half_trace

@@ -9,8 +9,10 @@
 //! how far outcomes are below the best one ([`crate::outputs`]): for times and costs, which often are products, and for errors that
 //! span orders of magnitude. So is the plain GP, but only where it is the best of the rivals that see outcomes as they are, and where
 //! all parameters are ordered: it looks closely at the bottom that is known, and where a choice has a bottom of its own that is seldom
-//! found then. The rival that makes the outcomes clearly more likely searches the whole space until the next comparison. The model
-//! stays: it begins the next learning and says what is explained.
+//! found then. Last, the model, and the best of its rivals unless that is a plain GP, are rivals with stretched ranges
+//! ([`crate::stretch`]), for parameters that should have been stated as logarithmic: where these are clearly likelier than the best
+//! that sees ranges as they are. The rival that makes the outcomes clearly more likely searches the whole space until the next
+//! comparison. The model stays: it begins the next learning and says what is explained.
 //!
 //! Notation: the log posterior density of a model is ρ plus the log prior of its parameters, which is 0 where they are most
 //! probable. It takes the place of the evidence: a parameter that the data say nothing about counts nothing in either. Where a model
@@ -19,7 +21,7 @@
 //! Cost: kernel learning for each rival, always with at most `EARLY` observations and of the one that searches (of both with likely
 //! pairs, if it is one of them), otherwise when the number of observations has grown by a fifth, or by a half if there are many,
 //! when pairs are looked for too. For logarithms once more with at most `TRIED` observations, a second time if that is promising, and
-//! then with all.
+//! then with all. For stretched ranges once more of the model and of the best rival, then only of the one that searches.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,13 +68,23 @@ pub struct Guard {
     pub constant: f64,
     /// Whether the model and its rivals are rivals that see the logarithm of outcomes, too ([`crate::outputs`]).
     pub logarithm: bool,
+    /// Whether the model and its best rival are rivals with stretched ranges, too: for parameters that are stated from 0 to 1 where
+    /// 0.001 is a good value.
+    pub stretch: bool,
 }
 
 impl Default for Guard {
     /// 150 times as likely: what Kass and Raftery (1995, *Bayes factors*) call very strong evidence.
     fn default() -> Self {
         let constant = AdditiveGpUcbSettings::gp_ucb().constant;
-        Self { margin: 5.0, pairs: true, plain: Some(1.0), constant, logarithm: true }
+        Self {
+            margin: 5.0,
+            pairs: true,
+            plain: Some(1.0),
+            constant,
+            logarithm: true,
+            stretch: true,
+        }
     }
 }
 
@@ -100,7 +112,7 @@ pub enum Rival {
     Pairs(AdditivePrior),
     /// One function of all variables.
     Plain(AdditivePrior),
-    /// The model, of the logarithm of the outcomes.
+    /// The model, of the logarithm of the outcomes or with stretched ranges.
     Model(AdditivePrior),
 }
 
@@ -110,6 +122,20 @@ impl Rival {
         match self {
             Rival::Pairs(prior) | Rival::Plain(prior) | Rival::Model(prior) => prior,
         }
+    }
+
+    /// The same with another structure or parameters.
+    fn with(&self, prior: AdditivePrior) -> Self {
+        match self {
+            Rival::Pairs(_) => Rival::Pairs(prior),
+            Rival::Plain(_) => Rival::Plain(prior),
+            Rival::Model(_) => Rival::Model(prior),
+        }
+    }
+
+    /// Whether it sees ranges stretched.
+    pub fn is_stretched(&self) -> bool {
+        !self.prior().kernel.stretches.is_empty()
     }
 }
 
@@ -157,6 +183,21 @@ impl Guard {
         if !is_due && last.rival.is_none() {
             return Ok(verdict);
         }
+        let model = observed.log_density(prior, observed.outputs, learning)?;
+        if !is_due && let Some(rival) = last.rival.as_ref().filter(|rival| rival.is_stretched()) {
+            let map = match last.logarithm {
+                Some(Logarithm { knee, .. }) => {
+                    observed.outputs.with_logarithm(observed.data.outcomes(), knee)
+                }
+                None => *observed.outputs,
+            };
+            let learned = observed.learn(rival.prior(), &map, learning)?;
+            if learned.objective > model + self.margin {
+                verdict.rival = Some(rival.with(learned.prior));
+                verdict.logarithm = map.logarithm;
+            }
+            return Ok(verdict);
+        }
         let searches = |is_it: fn(&Rival) -> bool| last.rival.as_ref().is_some_and(is_it);
         // One that searches keeps its knee until all are compared again. What cannot be computed is not better.
         let logarithm_of = |prior: &AdditivePrior, learning: &KernelLearning| {
@@ -173,7 +214,6 @@ impl Guard {
             };
             found.ok().flatten()
         };
-        let model = observed.log_density(prior, observed.outputs, learning)?;
         let mut best = (model + self.margin, None, None);
         let mut offer = |objective: f64, rival: Rival, logarithm: Option<Logarithm>| {
             let is_better = objective > best.0;
@@ -233,8 +273,44 @@ impl Guard {
         {
             offer(learned.objective, Rival::Plain(learned.prior), map.logarithm);
         }
+        if self.stretch && is_due {
+            self.offer_stretched(last, &mut best, observed, prior, learning);
+        }
         (_, verdict.rival, verdict.logarithm) = best;
         Ok(verdict)
+    }
+
+    /// Replaces the best so far (its log posterior density or, without a rival, what one has to exceed) by the model or itself with
+    /// stretched ranges, if these are clearly likelier.
+    fn offer_stretched(
+        &self,
+        last: &Verdict,
+        best: &mut (f64, Option<Rival>, Option<Logarithm>),
+        observed: Observed<'_>,
+        prior: &AdditivePrior,
+        learning: &KernelLearning,
+    ) {
+        let (to_beat, found, logarithm) = best.clone();
+        // What the model has to be exceeded by is in it.
+        let mut to_beat = to_beat + if found.is_some() { self.margin } else { 0.0 };
+        let found = found.filter(|rival| !matches!(rival, Rival::Plain(_)));
+        let found = found.map(|rival| (rival, logarithm));
+        let last = last.rival.as_ref().filter(|rival| rival.is_stretched());
+        for (rival, logarithm) in [(Rival::Model(prior.clone()), None)].into_iter().chain(found) {
+            let mut start = rival.prior().clone();
+            start.kernel.stretches = match last {
+                Some(last) => last.prior().kernel.stretches.clone(),
+                None => vec![1.0; start.kernel.dimension()],
+            };
+            let map = OutputMap { logarithm, ..*observed.outputs };
+            // What cannot be computed is not better.
+            if let Ok(learned) = observed.learn(&start, &map, learning)
+                && learned.objective > to_beat
+            {
+                to_beat = learned.objective;
+                *best = (to_beat, Some(rival.with(learned.prior)), logarithm);
+            }
+        }
     }
 }
 
@@ -354,6 +430,10 @@ mod tests {
         Guard { logarithm: false, ..Guard::default() }
     }
 
+    fn without_stretches() -> Guard {
+        Guard { stretch: false, ..Guard::default() }
+    }
+
     fn additive(x: &[f64]) -> f64 {
         x.iter().enumerate().map(|(i, x)| (4.0 * x + i as f64).sin()).sum()
     }
@@ -380,7 +460,7 @@ mod tests {
             assert!(prior.components.contains(&pair), "{:?}", prior.components);
         }
         // What is switched off does not search, nor does anything that is not better by the margin.
-        let off = Guard { plain: None, pairs: false, ..Guard::default() };
+        let off = Guard { plain: None, pairs: false, stretch: false, ..Guard::default() };
         let far = Guard { margin: 1e6, ..Guard::default() };
         for guard in [off, far] {
             for outcome in [together, three_pairs] {
@@ -414,15 +494,16 @@ mod tests {
         };
         let is_plain = |verdict: &Verdict| matches!(verdict.rival, Some(Rival::Plain(_)));
         for ordered in [None, Some(Parameter::ordinal("one more", [1.0, 2.0, 4.0]))] {
-            let verdict = found(of(ordered), Guard::default());
+            let verdict = found(of(ordered), without_stretches());
             assert!(is_plain(&verdict) && verdict.logarithm.is_some(), "{verdict:?}");
         }
         let not = [Parameter::boolean("one more"), Parameter::categorical("one more", ["a", "b"])];
         for parameter in not {
-            let verdict = found(of(Some(parameter)), Guard::default());
+            let verdict = found(of(Some(parameter)), without_stretches());
             assert!(!is_plain(&verdict) || verdict.logarithm.is_none(), "{verdict:?}");
         }
-        let verdict = found(of(None), without_logarithms());
+        let off = Guard { stretch: false, ..without_logarithms() };
+        let verdict = found(of(None), off);
         assert!(is_plain(&verdict) && verdict.logarithm.is_none(), "{verdict:?}");
     }
 
@@ -534,6 +615,70 @@ mod tests {
         assert!(observed.learn_logarithm(&learned.prior, learning, 5.0).unwrap().is_none());
     }
 
+    /// A bowl of the logarithms of what is near 0, or near 1.
+    fn orders_of_magnitude(x: &[f64]) -> f64 {
+        let z = |x: f64| (x + 1e-3).log10() + 2.0;
+        let ends = |i: usize| if i.is_multiple_of(2) { x[i] } else { 1.0 - x[i] };
+        -(0..DIMENSION).map(|i| z(ends(i)).powi(2)).sum::<f64>() - 0.5 * z(x[0]) * z(x[2])
+    }
+
+    #[test]
+    fn stretched_ranges_search_where_ends_of_ranges_matter() {
+        let verdict = |guard, outcome| learned(100, guard, outcome).verdict.unwrap();
+        let found = verdict(without_logarithms(), orders_of_magnitude);
+        let rival = found.rival.unwrap();
+        assert!(matches!(rival, Rival::Model(_)) && rival.is_stretched());
+        assert_eq!(found.logarithm, None);
+        for (i, &stretch) in rival.prior().kernel.stretches.iter().enumerate() {
+            let is_low = i.is_multiple_of(2);
+            assert!(if is_low { stretch > 10.0 } else { stretch < 0.1 }, "{i}: {stretch}");
+        }
+        // Where it is the logarithm of outcomes that is a sum, that is what is stretched.
+        let sums = Guard { plain: None, pairs: false, ..Guard::default() };
+        let found = verdict(sums, |x| -(-3.0 * orders_of_magnitude(x)).exp());
+        assert!(found.logarithm.is_some());
+        assert!(found.rival.is_some_and(|rival| rival.is_stretched()));
+        // Where ranges are as they should be there is none, nor if that is switched off.
+        for outcome in [additive, together, three_pairs] {
+            let found = verdict(Guard::default(), outcome);
+            assert!(!found.rival.is_some_and(|rival| rival.is_stretched()));
+        }
+        let off = Guard { stretch: false, ..without_logarithms() };
+        assert!(!verdict(off, orders_of_magnitude).rival.is_some_and(|rival| rival.is_stretched()));
+    }
+
+    #[test]
+    fn stretched_ranges_are_better_by_the_margin_than_any_rival_without() {
+        let model = learned(60, without_logarithms(), orders_of_magnitude);
+        let verdict = model.verdict.clone().unwrap();
+        let stretched = verdict.rival.unwrap();
+        assert!(matches!(stretched, Rival::Model(_)) && stretched.is_stretched());
+        let optimizer = told(60, without_logarithms(), orders_of_magnitude);
+        let observed = Observed { data: optimizer.data(), outputs: &model.outputs };
+        let (_, learning) = optimizer.untrained();
+        let density = observed.log_density(stretched.prior(), &model.outputs, learning).unwrap();
+        let guard = without_logarithms();
+        let plain = Rival::Plain(model.prior.clone());
+        let searches = |to_beat: f64, found: Option<Rival>, last: &Verdict| {
+            let mut best = (to_beat, found.clone(), None);
+            guard.offer_stretched(last, &mut best, observed, &model.prior, learning);
+            // Else all is as it was.
+            assert!(
+                best.1.as_ref().is_some_and(Rival::is_stretched) || best == (to_beat, found, None)
+            );
+            best.1.is_some_and(|rival| rival.is_stretched())
+        };
+        // What the model has to be exceeded by is in what is given where no rival is better.
+        let first = Verdict::default();
+        assert!(searches(density - 0.01, None, &first));
+        assert!(!searches(density + 0.01, None, &first));
+        assert!(searches(density - guard.margin - 0.01, Some(plain.clone()), &first));
+        assert!(!searches(density - guard.margin + 0.01, Some(plain), &first));
+        // It goes on from the stretches that were known, and is no worse for that.
+        let known = Verdict { rival: Some(stretched), ..Verdict::default() };
+        assert!(searches(density - 0.5, None, &known));
+    }
+
     /// Every variable with one other, and a little with all.
     fn pairs_among_many(x: &[f64]) -> f64 {
         let sum: f64 = x.iter().map(|x| (4.0 * x - 2.0).sin()).sum();
@@ -598,6 +743,7 @@ mod tests {
         goes_on_with_the_rival(together, true, false);
         goes_on_with_the_rival(product, false, true);
         goes_on_with_the_rival(valley, true, true);
+        goes_on_with_the_rival(orders_of_magnitude, false, false);
     }
 
     fn goes_on_with_the_rival(outcome: fn(&[f64]) -> f64, is_plain: bool, of_logarithm: bool) {

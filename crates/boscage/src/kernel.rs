@@ -4,8 +4,9 @@
 //! κ^G(x, x′) = σ^G exp(−½ Σ_{i∈G} (x_i − x′_i)²/ℓ_i²) with σ^G = √(Σ_{i∈G} σ_i²).
 //! Note that the amplitude σ^G multiplies the exponential once; it is *not* squared, as it is in most libraries.
 //!
-//! Notation: κ^G = σ^G ∏_{i∈G} e_i, where e_i is the *factor* of variable i; u_i is the coordinate x_i times a rate that
-//! depends on ℓ_i, so that e_i is a fixed function of u_i − u′_i. A weight is an amplitude, possibly negated.
+//! Notation: κ^G = σ^G ∏_{i∈G} e_i, where e_i is the *factor* of variable i; u_i is the coordinate x_i, or what is seen of it
+//! through a stretch ([`crate::stretch`]), times a rate that depends on ℓ_i, so that e_i is a fixed function of u_i − u′_i. A weight
+//! is an amplitude, possibly negated.
 //!
 //! Cost: adding a component to the n × n matrix K takes n²/2 exponentials, about 0.3 ms at n = 1,000. That is as fast as
 //! reading stored factors from memory would be, so nothing is stored.
@@ -18,6 +19,7 @@ use crate::common_effect::SameChoices;
 use crate::error::{Error, Result};
 use crate::graph::Component;
 use crate::simd;
+use crate::stretch;
 
 /// The shape of every factor e_i.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -58,6 +60,10 @@ pub struct Kernel {
     /// Categorical variables with the same choices, which may do something alike ([`crate::common_effect`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same_choices: Vec<SameChoices>,
+    /// How many times as steep each variable is seen at the low end of its range as at the upper one; empty where all are seen as
+    /// they are, as in the paper. It makes no difference for categorical variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stretches: Vec<f64>,
 }
 
 /// √(½ log₂ e): the rate that turns exp(−Δ²/2ℓ²) into 2^(−(u − u′)²).
@@ -76,6 +82,7 @@ impl Kernel {
             lengthscales: vec![lengthscale; dimension],
             scales: vec![scale; dimension],
             same_choices: Vec::new(),
+            stretches: Vec::new(),
         }
     }
 
@@ -87,12 +94,21 @@ impl Kernel {
     /// Refuses parameters that are not positive and finite, and lists of different lengths.
     pub fn validate(&self) -> Result<()> {
         let dimension = self.dimension();
-        for (what, found) in [("scales", self.scales.len()), ("metrics", self.metrics.len())] {
+        let stretches = if self.stretches.is_empty() { dimension } else { self.stretches.len() };
+        for (what, found) in [
+            ("scales", self.scales.len()),
+            ("metrics", self.metrics.len()),
+            ("stretches", stretches),
+        ] {
             if found != dimension {
                 return Err(Error::WrongDimension { what, expected: dimension, found });
             }
         }
-        for (setting, values) in [("lengthscales", &self.lengthscales), ("scales", &self.scales)] {
+        for (setting, values) in [
+            ("lengthscales", &self.lengthscales),
+            ("scales", &self.scales),
+            ("stretches", &self.stretches),
+        ] {
             if let Some(value) = values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
                 return Err(Error::InvalidSetting {
                     setting,
@@ -141,11 +157,27 @@ impl Kernel {
 
     /// u_i of a coordinate.
     pub(crate) fn scaled(&self, i: usize, x: f64) -> f64 {
-        match (self.metrics[i], self.family) {
-            (Metric::Categorical, _) => x,
-            (Metric::Numeric, KernelFamily::Rbf) => x * (RBF_RATE / self.lengthscales[i]),
-            (Metric::Numeric, KernelFamily::Matern52) => x * (MATERN52_RATE / self.lengthscales[i]),
+        match self.metrics[i] {
+            Metric::Categorical => x,
+            Metric::Numeric => stretch::seen(&self.stretches, i, x) * self.rate(i),
         }
+    }
+
+    /// ∂u_i/∂(log of the stretch) at a coordinate; 0 for categorical variables.
+    fn scaled_by_stretch(&self, i: usize, x: f64) -> f64 {
+        match self.metrics[i] {
+            Metric::Categorical => 0.0,
+            Metric::Numeric => stretch::slope_in_log_stretch(&self.stretches, i, x) * self.rate(i),
+        }
+    }
+
+    /// u_i of a numeric variable over what is seen of its coordinate.
+    fn rate(&self, i: usize) -> f64 {
+        let rate = match self.family {
+            KernelFamily::Rbf => RBF_RATE,
+            KernelFamily::Matern52 => MATERN52_RATE,
+        };
+        rate / self.lengthscales[i]
     }
 
     /// The factor of two different categories.
@@ -222,8 +254,9 @@ impl Kernel {
         slope: &mut [f64],
     ) {
         let ell = self.lengthscales[i];
+        let steep = stretch::slope_at(&self.stretches, i, at / self.rate(i));
         if (self.metrics[i], self.family) == (Metric::Numeric, KernelFamily::Matern52) {
-            let rate = MATERN52_RATE / (3.0 * ell);
+            let rate = MATERN52_RATE / (3.0 * ell) * steep;
             return simd::matern52_factor_and_point_slope(u, at, rate, factor, slope);
         }
         self.factor(i, u, at, factor);
@@ -231,19 +264,22 @@ impl Kernel {
             return slope.fill(0.0);
         }
         // ∂/∂x 2^(−(u_a − u)²) = 2 ln 2 (u_a − u) e · du/dx
-        let rate = 2.0 * std::f64::consts::LN_2 * RBF_RATE / ell;
+        let rate = 2.0 * std::f64::consts::LN_2 * RBF_RATE / ell * steep;
         for (slope, (e, u)) in slope.iter_mut().zip(factor.iter().zip(u)) {
             *slope = e * rate * (u - at);
         }
     }
 
-    /// −∂²e_i/∂x² at distance 0, which is the prior variance of a derivative up to the amplitude; 0 for categorical variables.
-    pub(crate) fn curvature(&self, i: usize) -> f64 {
+    /// −∂²e_i/∂x² at distance 0 from a coordinate, which is the prior variance of a derivative up to the amplitude; 0 for categorical
+    /// variables.
+    pub(crate) fn curvature(&self, i: usize, x: f64) -> f64 {
+        let seen = stretch::seen(&self.stretches, i, x);
+        let steep = stretch::slope_at(&self.stretches, i, seen).powi(2);
         let ell = self.lengthscales[i];
         match (self.metrics[i], self.family) {
             (Metric::Categorical, _) => 0.0,
-            (Metric::Numeric, KernelFamily::Rbf) => 1.0 / (ell * ell),
-            (Metric::Numeric, KernelFamily::Matern52) => 5.0 / (3.0 * ell * ell),
+            (Metric::Numeric, KernelFamily::Rbf) => steep / (ell * ell),
+            (Metric::Numeric, KernelFamily::Matern52) => steep * 5.0 / (3.0 * ell * ell),
         }
     }
 
@@ -333,7 +369,7 @@ impl Kernel {
     }
 
     /// sums[0] += Σ_a w[a] ∏e, and sums[1 + k] += Σ_a w[a] ∂(∏e)/∂log ℓ of the k-th variable, over the rows a from
-    /// `first` on against row b.
+    /// `first` on against row b; with stretches, the same by their logarithms after these.
     fn add_sums(
         &self,
         component: &Component,
@@ -346,6 +382,9 @@ impl Kernel {
         const SLOPE: f64 = 2.0 * std::f64::consts::LN_2;
         let column = |i: usize| (&inputs.columns[i][first..], inputs.columns[i][b]);
         match *component.variables() {
+            _ if !self.stretches.is_empty() => {
+                self.add_sums_by_log_slopes(component, inputs, first, b, w, sums);
+            }
             [i] if self.is_plain_rbf(component) => {
                 let (u, at) = column(i);
                 let [s, q] = simd::rbf_single_sums(u, at, w);
@@ -379,9 +418,17 @@ impl Kernel {
         simd::multiply(&mut product, w);
         let mut slope = vec![1.0; w.len()];
         sums[0] += simd::dot(&product, &slope);
-        for (&i, sum) in component.variables().iter().zip(&mut sums[1..]) {
+        let variables = component.variables();
+        let (by_lengthscale, by_stretch) = sums[1..].split_at_mut(variables.len());
+        for (k, (&i, sum)) in variables.iter().zip(by_lengthscale).enumerate() {
             self.log_slope(i, &inputs.columns[i][first..], inputs.columns[i][b], &mut slope);
             *sum += simd::dot(&product, &slope);
+            if !self.stretches.is_empty()
+                && let Some(sum) = by_stretch.get_mut(k)
+            {
+                inputs.slopes_by_stretch(i, first, b, &mut slope);
+                *sum += simd::dot(&product, &slope);
+            }
         }
     }
 
@@ -424,6 +471,8 @@ impl Kernel {
 pub(crate) struct Inputs {
     n: usize,
     columns: Vec<Vec<f64>>,
+    /// ∂u/∂(log of the stretch) of the same; empty without stretches.
+    by_stretch: Vec<Vec<f64>>,
 }
 
 impl Inputs {
@@ -434,7 +483,13 @@ impl Inputs {
             .enumerate()
             .map(|(i, column)| column.iter().map(|&x| kernel.scaled(i, x)).collect())
             .collect();
-        Self { n: columns.first().map_or(0, Vec::len), columns }
+        let stretched = if kernel.stretches.is_empty() { &[] } else { x };
+        let by_stretch = stretched
+            .iter()
+            .enumerate()
+            .map(|(i, column)| column.iter().map(|&x| kernel.scaled_by_stretch(i, x)).collect())
+            .collect();
+        Self { n: columns.first().map_or(0, Vec::len), columns, by_stretch }
     }
 
     pub(crate) fn n(&self) -> usize {
@@ -445,9 +500,24 @@ impl Inputs {
         &self.columns[i]
     }
 
+    /// Turns slopes in log ℓ_i, of e_i or of its logarithm between row b and the rows from `first` on, into slopes in the logarithm
+    /// of the stretch: e_i depends on both through |u_i − u′_i| only, which shrinks by as much as log ℓ_i grows.
+    pub(crate) fn slopes_by_stretch(&self, i: usize, first: usize, b: usize, slope: &mut [f64]) {
+        let (u, by_stretch) = (&self.columns[i], &self.by_stretch[i]);
+        for (slope, (u_a, by_a)) in
+            slope.iter_mut().zip(u[first..].iter().zip(&by_stretch[first..]))
+        {
+            let apart = u_a - u[b];
+            *slope *= if apart == 0.0 { 0.0 } else { (by_stretch[b] - by_a) / apart };
+        }
+    }
+
     pub(crate) fn push(&mut self, kernel: &Kernel, point: &[f64]) {
         for (i, (column, &x)) in self.columns.iter_mut().zip(point).enumerate() {
             column.push(kernel.scaled(i, x));
+        }
+        for (i, (column, &x)) in self.by_stretch.iter_mut().zip(point).enumerate() {
+            column.push(kernel.scaled_by_stretch(i, x));
         }
         self.n += 1;
     }
@@ -559,7 +629,8 @@ impl Inputs {
         (factors, slopes)
     }
 
-    /// For every component the sums ⟨W, ∏e⟩ and ⟨W, ∂(∏e)/∂log ℓ_i⟩ over the whole symmetric matrix W.
+    /// For every component the sums ⟨W, ∏e⟩ and ⟨W, ∂(∏e)/∂log ℓ_i⟩ over the whole symmetric matrix W; with stretches, the same by
+    /// their logarithms after these.
     pub(crate) fn weighted_sums(
         &self,
         kernel: &Kernel,
@@ -567,8 +638,9 @@ impl Inputs {
         w: &Lower,
     ) -> Vec<Vec<f64>> {
         let n = self.n;
+        let slopes = if kernel.stretches.is_empty() { 1 } else { 2 };
         let zeros: Vec<Vec<f64>> =
-            components.iter().map(|c| vec![0.0; 1 + c.variables().len()]).collect();
+            components.iter().map(|c| vec![0.0; 1 + slopes * c.variables().len()]).collect();
         let of_block = |block: usize| {
             let mut sums = zeros.clone();
             let columns = block * COLUMN_BLOCK..((block + 1) * COLUMN_BLOCK).min(n);
@@ -621,6 +693,7 @@ mod tests {
             lengthscales: (0..dimension).map(|i| 0.1 + 0.07 * i as f64).collect(),
             scales: (0..dimension).map(|i| 0.5 + 0.1 * i as f64).collect(),
             same_choices: Vec::new(),
+            stretches: Vec::new(),
         }
     }
 
@@ -744,6 +817,46 @@ mod tests {
                     assert!((fast - slow).abs() < 1e-12, "{fast} {slow}");
                 }
             }
+        }
+    }
+
+    /// What a kernel with stretches says of coordinates is what the same without says of what is seen of them.
+    #[test]
+    fn a_stretched_kernel_is_that_of_what_is_seen() {
+        for family in [KernelFamily::Rbf, KernelFamily::Matern52] {
+            let plain = kernel(family, 3);
+            let stretched = Kernel { stretches: vec![50.0, 1.0, 0.01], ..plain.clone() };
+            let all = component(&[0, 1, 2]);
+            let seen = |x: [f64; 3]| {
+                [
+                    (1.0 + 49.0 * x[0]).ln() / 50_f64.ln(),
+                    x[1],
+                    (1.0 - 0.99 * x[2]).ln() / 0.01_f64.ln(),
+                ]
+            };
+            for (x, other) in
+                [([0.0, 0.3, 1.0], [0.02, 0.5, 0.97]), ([1.0, 0.1, 0.2], [0.4, 0.9, 0.0])]
+            {
+                let found = stretched.value(&all, &x, &other);
+                let wanted = plain.value(&all, &seen(x), &seen(other));
+                assert!((found - wanted).abs() < 1e-12, "{found} {wanted}");
+                // The prior variance of a slope grows with the square of what is seen of a step.
+                for i in 0..3 {
+                    let step = 1e-4;
+                    let mut near = x;
+                    near[i] += if x[i] < 0.5 { step } else { -step };
+                    let one = component(&[i]);
+                    let drop = 1.0 - stretched.value(&one, &x, &near) / stretched.amplitude(&one);
+                    let curvature = stretched.curvature(i, 0.5 * (x[i] + near[i]));
+                    assert!((2.0 * drop / (step * step) / curvature - 1.0).abs() < 0.05, "{i}");
+                }
+            }
+        }
+        for (stretches, reason) in [(vec![1.0; 2], "stretches"), (vec![1.0, 0.0, 1.0], "positive")]
+        {
+            let refused = Kernel { stretches, ..kernel(KernelFamily::Rbf, 3) }.validate();
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
         }
     }
 

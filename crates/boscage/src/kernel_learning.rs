@@ -4,7 +4,7 @@
 //! the parameters with the analytic gradient of ρ, from the present parameters, with a stated budget of likelihoods.
 //!
 //! Notation: θ is the vector (log ℓ_1 … log ℓ_D, log σ_1 … log σ_D, log η); beyond the paper, log w_1 … log w_D where all pairs
-//! interact, and log s where variables do something alike, come before log η.
+//! interact, log s where variables do something alike, and log r_1 … log r_D where ranges are stretched, come before log η.
 //!
 //! Cost: each evaluation is one conditioning and one gradient (see [`crate::additive_gp`]).
 
@@ -63,6 +63,9 @@ pub struct KernelPrior {
     /// On s, where variables do something alike; its two spreads add up.
     #[serde(default = "KernelPrior::default_common_std")]
     pub common_std: PooledPrior,
+    /// On the stretches, where ranges have any.
+    #[serde(default = "KernelPrior::default_stretches")]
+    pub stretches: PooledPrior,
 }
 
 impl KernelPrior {
@@ -75,6 +78,12 @@ impl KernelPrior {
         // Next to nothing, a quarter of the variance even in a corner, unless the outcomes say more, and then nearly anything.
         PooledPrior { median: 0.1, common_log_std: 1.5, log_std: 0.1 }
     }
+
+    fn default_stretches() -> PooledPrior {
+        // A range that should have been logarithmic spans some three orders of magnitude, ln 1000 = 6.9: two standard deviations of
+        // what all ranges have in common and of what each has of its own, 3.6 together. Who mistook one often mistook several.
+        PooledPrior { median: 1.0, common_log_std: 3.0, log_std: 2.0 }
+    }
 }
 
 impl Default for KernelPrior {
@@ -85,10 +94,13 @@ impl Default for KernelPrior {
             noise_std: PooledPrior { median: 0.1, common_log_std: 1.0, log_std: 0.1 },
             pair_weights: Self::default_pair_weights(),
             common_std: Self::default_common_std(),
+            stretches: Self::default_stretches(),
         }
     }
 }
 
+/// Smallest and largest stretch.
+const STRETCH_BOUNDS: [f64; 2] = [1e-4, 1e4];
 /// Smallest and largest s of what variables do alike.
 const COMMON_STD_BOUNDS: [f64; 2] = [1e-6, 30.0];
 
@@ -205,6 +217,7 @@ impl KernelLearning {
                 prior.noise_std,
                 prior.pair_weights,
                 prior.common_std,
+                prior.stretches,
             ] {
                 for value in [pooled.median, pooled.common_log_std, pooled.log_std] {
                     if !(value > 0.0 && value.is_finite()) {
@@ -255,13 +268,16 @@ pub fn kernel_learning(
     let mut theta = parameters(start);
     let ln = |[low, high]: [f64; 2]| (low.ln(), high.ln());
     let (l, s) = (ln(config.lengthscale_bounds), ln(config.scale_bounds));
-    let mut lower = [vec![l.0; dimension], vec![s.0; theta.len() - dimension]].concat();
-    let mut upper = [vec![l.1; dimension], vec![s.1; theta.len() - dimension]].concat();
-    if start.common_std > 0.0
-        && let (Some(low), Some(high)) = (lower.last_mut(), upper.last_mut())
-    {
-        (*low, *high) = ln(COMMON_STD_BOUNDS);
-    }
+    let stretches = start.kernel.stretches.len();
+    let commons = usize::from(start.common_std > 0.0);
+    let others = theta.len() - dimension - commons - stretches;
+    let bounds = [
+        vec![l; dimension],
+        vec![s; others],
+        vec![ln(COMMON_STD_BOUNDS); commons],
+        vec![ln(STRETCH_BOUNDS); stretches],
+    ];
+    let (mut lower, mut upper): (Vec<f64>, Vec<f64>) = bounds.concat().into_iter().unzip();
     if let Some(bounds) = config.noise_std_bounds {
         let n = ln(bounds);
         theta.push(start.noise_std.max(bounds[0]).ln());
@@ -294,6 +310,7 @@ fn parameters(prior: &AdditivePrior) -> Vec<f64> {
     let common = (prior.common_std > 0.0).then_some(&prior.common_std);
     let kernel = &prior.kernel;
     let parameters = kernel.lengthscales.iter().chain(&kernel.scales).chain(weights).chain(common);
+    let parameters = parameters.chain(&kernel.stretches);
     parameters.map(|value| value.ln()).collect()
 }
 
@@ -316,8 +333,9 @@ fn with_parameters(start: &AdditivePrior, theta: &[f64]) -> AdditivePrior {
     let mut prior = start.clone();
     let weights = prior.all_pairs.as_mut().map_or([].as_mut_slice(), |pairs| &mut pairs.weights);
     let common = (start.common_std > 0.0).then_some(&mut prior.common_std);
-    let Kernel { lengthscales, scales, .. } = &mut prior.kernel;
+    let Kernel { lengthscales, scales, stretches, .. } = &mut prior.kernel;
     let parameters = lengthscales.iter_mut().chain(scales).chain(weights).chain(common);
+    let parameters = parameters.chain(stretches);
     // θ may end before the noise.
     for (parameter, value) in parameters.chain([&mut prior.noise_std]).zip(theta) {
         *parameter = value.exp();
@@ -337,6 +355,7 @@ fn posterior_density(
     let rho = posterior.log_likelihood_gradient();
     let mut gradient = [rho.log_lengthscales, rho.log_scales, rho.log_pair_weights].concat();
     gradient.extend(rho.log_common_std);
+    gradient.extend(rho.log_stretches);
     if config.noise_std_bounds.is_some() {
         gradient.push(rho.log_noise_std);
     }
@@ -359,12 +378,14 @@ fn log_prior_density(
     let dimension = prior.kernel.dimension();
     let pairs = if prior.all_pairs.is_some() { 3 * dimension } else { 2 * dimension };
     let common = pairs + usize::from(prior.common_std > 0.0);
+    let stretches = common + prior.kernel.stretches.len();
     let groups = [
         (0..dimension, density.lengthscales),
         (dimension..2 * dimension, density.scales),
         (2 * dimension..pairs, density.pair_weights),
         (pairs..common, density.common_std),
-        (common..theta.len(), density.noise_std),
+        (common..stretches, density.stretches),
+        (stretches..theta.len(), density.noise_std),
     ];
     let density = |(range, pooled): (std::ops::Range<usize>, PooledPrior)| {
         pooled.log_density(&theta[range.clone()], &mut gradient[range])
@@ -672,7 +693,9 @@ mod tests {
         let scales = PooledPrior { median: 0.9, common_log_std: 0.5, log_std: 0.3 };
         let noise_std = PooledPrior { median: 0.05, common_log_std: 1.0, log_std: 0.2 };
         let common_std = PooledPrior { median: 0.2, common_log_std: 0.7, log_std: 0.3 };
-        KernelPrior { lengthscales: POOLED, scales, noise_std, pair_weights: POOLED, common_std }
+        let stretches = PooledPrior { median: 2.0, common_log_std: 1.5, log_std: 0.8 };
+        let pair_weights = POOLED;
+        KernelPrior { lengthscales: POOLED, scales, noise_std, pair_weights, common_std, stretches }
     }
 
     #[test]
@@ -683,7 +706,13 @@ mod tests {
         with_all.all_pairs = Some(crate::all_pairs::AllPairs { weights: vec![0.3; 4] });
         with_all.common_std = 0.4;
         let alike = AdditivePrior { common_std: 0.4, ..truth.clone() };
-        for (truth, (noise_std_bounds, prior)) in [truth, alike, with_all].iter().flat_map(|t| {
+        let stretched = |prior: &AdditivePrior| {
+            let mut prior = prior.clone();
+            prior.kernel.stretches = vec![1.0; 4];
+            prior
+        };
+        let all = [stretched(&truth), stretched(&with_all), truth, alike, with_all];
+        for (truth, (noise_std_bounds, prior)) in all.iter().flat_map(|t| {
             [
                 (None, None),
                 (None, Some(kernel_prior())),
@@ -698,6 +727,7 @@ mod tests {
             theta
                 .extend(truth.all_pairs.iter().flat_map(|_| [0.2_f64, 0.5, 0.3, 0.1].map(f64::ln)));
             theta.extend((truth.common_std > 0.0).then(|| 0.3_f64.ln()));
+            theta.extend(truth.kernel.stretches.iter().zip([2.0, -1.5, 0.3, 1e-7]).map(|(_, s)| s));
             theta.extend(noise_std_bounds.map(|_| 0.2_f64.ln()));
             assert_eq!(parameters(&with_parameters(truth, &theta)).len(), {
                 theta.len() - usize::from(noise_std_bounds.is_some())
@@ -712,6 +742,45 @@ mod tests {
                 assert!((got - want).abs() < 1e-6 * want.abs().max(1.0), "{got} {want}");
             }
         }
+    }
+
+    #[test]
+    fn stretches_are_learned_and_only_where_there_are_any() {
+        const DIMENSION: usize = 6;
+        let kernel = Kernel::uniform(KernelFamily::Matern52, DIMENSION, 0.5, 0.2);
+        let components = (0..DIMENSION).map(|i| component(&[i])).collect();
+        let mut start = AdditivePrior { components, kernel, ..planted() };
+        // Two are logarithms of x, two of 1 − x, two are neither.
+        let outcome = |x: &[f64]| -> f64 {
+            let of = |x: f64| (2.0 * (x + 1e-3).log10() + 2.0).sin();
+            let ends = of(x[0]) + of(x[1]) + of(1.0 - x[2]) + of(1.0 - x[3]);
+            ends + (5.0 * x[4]).sin() + (4.0 * x[5]).cos()
+        };
+        let mut rng = random(22);
+        let mut data = Dataset::empty(DIMENSION);
+        for _ in 0..120 {
+            let x: Vec<f64> = (0..DIMENSION).map(|_| rng.random()).collect();
+            let y = outcome(&x);
+            data.push(&Point(x), y).unwrap();
+        }
+        let config = KernelLearning { budget: Budget::Fixed(150), ..KernelLearning::default() };
+        let without = kernel_learning(&start, &data, &config).unwrap();
+        assert_eq!(without.prior.kernel.stretches, Vec::<f64>::new());
+        start.kernel.stretches = vec![1.0; DIMENSION];
+        let with = kernel_learning(&start, &data, &config).unwrap();
+        assert!(
+            with.objective > without.objective + 20.0,
+            "{} {}",
+            with.objective,
+            without.objective
+        );
+        let found = &with.prior.kernel.stretches;
+        assert!(found[..2].iter().all(|&r| r > 20.0), "{found:?}");
+        assert!(found[2..4].iter().all(|&r| r < 0.05), "{found:?}");
+        assert!(found[4..].iter().all(|&r| (0.1..10.0).contains(&r)), "{found:?}");
+        // Never beyond the bounds, and all else as it was.
+        let [low, high] = STRETCH_BOUNDS;
+        assert!(found.iter().all(|r| (low * 0.999..=high * 1.001).contains(r)), "{found:?}");
     }
 
     #[test]

@@ -67,6 +67,7 @@
 //! | Alg. 3 TREE-LEARNING, Alg. 4 GIBBS-SAMPLING, Alg. 5 MUTATION | [`tree_learning`] |
 //! | beyond the paper: all pairs at once, what all variables do alike, a box around the best point | [`all_pairs`], [`common_effect`], [`local_search`], [`methods::boscage`] |
 //! | beyond the paper: where evaluations fail | [`failures`] |
+//! | beyond the paper: ranges of which one end matters more | `stretch.rs` |
 //! | beyond the paper: other models where they explain the outcomes better | [`guard`] |
 //! | beyond the paper: which pairs interact, and whether another model would do better | [`edge_probabilities`], [`model_comparison`] |
 //! | Alg. 1 TREE-GP-UCB | [`additive_gp_ucb`], with the settings in [`methods::tree_gp_ucb`] |
@@ -119,6 +120,7 @@ pub mod repeats;
 mod simd;
 pub mod space;
 pub mod stream;
+mod stretch;
 pub mod structure;
 pub mod tree_learning;
 

@@ -10,18 +10,12 @@
 //! observation is forgotten, that the search of the whole space goes on in between, and that the box is a function of the outcomes
 //! alone, so that it needs no state and survives a restart.
 //!
-//! Where nothing is left to gain in the box, which the bound tells, an ask there would tell what is known already. The best
-//! observation outside of it (outside of a box of the first size, in which categories are the same) then has a box of its own, and
-//! after that the next; where these have nothing left either, the ask is one of the whole space. So a run that has come to the
-//! bottom of one well goes on with others. (What the model of the whole space says of that counts only where it is not blind to the
-//! differences between the best outcomes: where these span orders of magnitude, its noise is larger than they are.) These boxes are
-//! searched with the parameters that were learned near the best point, in units of theirs, and what there is to gain counts from the
-//! highest mean of the observations that the model in turn knows: near the box, or all.
+//! Where a model with stretched ranges searches the whole space ([`crate::guard`]), all this is so in what it sees of coordinates: a
+//! box that is a tenth of a range of orders of magnitude is a tenth of their number.
 //!
 //! Notation: h is the half width of the box, as a share of each range.
 //!
-//! Cost: conditioning and searching as for the whole space, with fewer observations at the turns of the own model, and that for each
-//! box that has nothing left; kernel learning whenever the model of the whole space is learned, unless the box holds all of it, and
+//! Cost: conditioning and searching as for the whole space, with fewer observations at the turns of the own model; kernel learning whenever the model of the whole space is learned, unless the box holds all of it, and
 //! n³ for its left-out outcomes.
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::model_comparison::left_out;
 use crate::outputs::{OutputMap, OutputRule};
 use crate::space::{Point, Space};
+use crate::stretch::{coordinate_of, seen};
 
 /// Successes in a row after which the box grows.
 const SUCCESSES: usize = 2;
@@ -43,15 +38,13 @@ const FEWEST: usize = 20;
 const NARROW: f64 = 0.08;
 /// With fewer outcomes than this there is no best quarter to speak of.
 const QUARTERED: usize = 8;
-/// How many boxes an ask looks into before it is one of the whole space.
-pub(crate) const CENTRES: usize = 3;
 
 /// Settings of local search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LocalSearch {
-    /// One ask in so many is local, unless `blind` or `plain` says more, and as far as there is something to gain (`gain`).
+    /// One ask in so many is local, unless `blind` or `plain` says more.
     pub every: usize,
     /// All asks but one in so many are local while outcomes are of different orders of magnitude, so that the model of the whole
     /// space is blind to the differences between the best.
@@ -69,10 +62,6 @@ pub struct LocalSearch {
     pub points: f64,
     /// Which model is searched in the box.
     pub model: LocalModel,
-    /// The least by which μ + κσ, with the κ of local asks, must exceed the highest mean of an observation, in multiples of η: with
-    /// less there is nothing left to gain in the box, and the next best point or the whole space is searched. That is not believed of
-    /// the model of the whole space while outcomes are of different orders of magnitude (`blind`). 0 to stay in the box always.
-    pub gain: f64,
 }
 
 /// Which model is searched in the box.
@@ -102,7 +91,6 @@ impl Default for LocalSearch {
             patience: 0.5,
             points: 2.0,
             model: LocalModel::Turns,
-            gain: 0.5,
         }
     }
 }
@@ -123,10 +111,8 @@ impl LocalSearch {
                 return refuse(setting, 0.0, "it must be at least 1");
             }
         }
-        for (setting, value) in [("local.kappa", self.kappa), ("local.gain", self.gain)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return refuse(setting, value, "it must be finite and not negative");
-            }
+        if !(self.kappa >= 0.0 && self.kappa.is_finite()) {
+            return refuse("local.kappa", self.kappa, "it must be finite and not negative");
         }
         if !(self.half_width >= SMALLEST && self.half_width <= 0.5) {
             return refuse("local.half_width", self.half_width, "it must be from 0.004 to 0.5");
@@ -189,74 +175,30 @@ impl LocalSearch {
         half
     }
 
-    /// The best observation that lies in none of the boxes of these, as large as they were to begin with, and the box around it.
-    pub(crate) fn centre(
-        &self,
-        space: &Space,
-        data: &Dataset,
-        initial: usize,
-        others: &[Centre],
-    ) -> Option<Centre> {
-        let is_beside = |a: usize, b: usize| {
-            (0..data.dimension()).all(|d| {
-                let (x, y) = (data.coordinates(d)[a], data.coordinates(d)[b]);
-                if space.is_categorical(d) { x == y } else { (x - y).abs() <= self.half_width }
-            })
-        };
-        let is_elsewhere = |&a: &usize| !others.iter().any(|other| is_beside(a, other.observation));
-        let outcomes = data.outcomes();
-        let observation = first_best((0..data.len()).filter(is_elsewhere), outcomes)?;
-        if others.is_empty() {
-            let half_width = self.half_width_after(outcomes, initial, data.dimension());
-            return Some(Centre { observation, half_width });
-        }
-        // How it went there, only what was asked there tells; and it is no more than a box, however well it went.
-        let beside: Vec<usize> = (0..data.len()).filter(|&a| is_beside(a, observation)).collect();
-        let of_design = beside.iter().filter(|&&a| a < initial).count();
-        let beside: Vec<f64> = beside.into_iter().map(|a| outcomes[a]).collect();
-        let half_width = self.half_width_after(&beside, of_design, data.dimension());
-        Some(Centre { observation, half_width: half_width.min(self.half_width) })
-    }
-
-    /// Whether it is worth an ask if the bound exceeds the highest mean by so much, with this noise.
-    pub(crate) fn is_worth_it(&self, gain: f64, noise_std: f64) -> bool {
-        // What is no number is left to who answers the ask.
-        let is_too_little = gain < self.gain * noise_std;
-        self.gain == 0.0 || !is_too_little
-    }
-
-    /// The box around the best point and the observations near it.
+    /// The box around the best observation (the first of several), and the observations near it, of which the first `initial` were not
+    /// chosen by a model. All distances are of what is seen through the stretches.
     pub(crate) fn neighbourhood(
         &self,
         space: &Space,
+        stretches: &[f64],
         data: &Dataset,
         initial: usize,
     ) -> Result<Neighbourhood> {
-        match self.centre(space, data, initial, &[]) {
-            Some(centre) => self.neighbourhood_of(space, data, centre),
-            None => Err(Error::InvalidSetting {
+        let (n, dimension) = (data.len(), data.dimension());
+        let y = data.outcomes();
+        let Some(best) = (0..n).max_by(|&a, &b| y[a].total_cmp(&y[b]).then(b.cmp(&a))) else {
+            return Err(Error::InvalidSetting {
                 setting: "local",
                 value: "no observation".to_string(),
                 reason: "a local search needs a point to search around",
-            }),
-        }
-    }
-
-    /// The box around this centre and the observations near it.
-    pub(crate) fn neighbourhood_of(
-        &self,
-        space: &Space,
-        data: &Dataset,
-        centre: Centre,
-    ) -> Result<Neighbourhood> {
-        let (n, dimension) = (data.len(), data.dimension());
-        let y = data.outcomes();
-        let Centre { observation, half_width: half } = centre;
-        let centre = data.point(observation);
+            });
+        };
+        let centre = data.point(best);
+        let half = self.half_width_after(y, initial, dimension);
         let distance = |a: usize| -> f64 {
             let apart = |d: usize| match (space.is_categorical(d), data.coordinates(d)[a]) {
                 (true, x) => f64::from(u8::from(x != centre.0[d])),
-                (false, x) => x - centre.0[d],
+                (false, x) => seen(stretches, d, x) - seen(stretches, d, centre.0[d]),
             };
             (0..dimension).map(|d| apart(d) * apart(d)).sum::<f64>().sqrt()
         };
@@ -278,7 +220,8 @@ impl LocalSearch {
         let scaled = near.outcomes().iter().map(|&y| outputs.apply(y)).collect();
         let log_slopes = near.outcomes().iter().map(|&y| outputs.log_slope(y)).collect();
         Ok(Neighbourhood {
-            region: region(space, &centre, half),
+            region: region(space, stretches, &centre, half),
+            stretches: stretches.to_vec(),
             data: near.with_outcomes(near.len(), scaled),
             members,
             log_slopes,
@@ -289,29 +232,25 @@ impl LocalSearch {
     }
 }
 
-/// What a box is around: an observation, and h.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Centre {
-    pub(crate) observation: usize,
-    pub(crate) half_width: f64,
-}
-
-/// The first of these observations with the best outcome.
-fn first_best(observations: impl Iterator<Item = usize>, outcomes: &[f64]) -> Option<usize> {
-    let order = |&a: &usize, &b: &usize| outcomes[a].total_cmp(&outcomes[b]).then(b.cmp(&a));
-    observations.max_by(order)
-}
-
 /// The least and the largest coordinate of each variable in a box of this half width around a point.
-fn region(space: &Space, centre: &Point, half: f64) -> Vec<(f64, f64)> {
-    let half_of = |d: usize| match space.levels(d) {
+fn region(space: &Space, stretches: &[f64], centre: &Point, half: f64) -> Vec<(f64, f64)> {
+    let range = |(d, &x): (usize, &f64)| {
+        if space.is_categorical(d) {
+            return (0.0, 1.0);
+        }
         // A box that holds a single level would leave nothing to choose.
-        Some(levels) if levels > 1 => half.max(1.01 / (levels - 1) as f64),
-        _ => half,
-    };
-    let range = |(d, x): (usize, &f64)| match space.is_categorical(d) {
-        true => (0.0, 1.0),
-        false => ((x - half_of(d)).max(0.0), (x + half_of(d)).min(1.0)),
+        let least = match space.levels(d) {
+            Some(levels) if levels > 1 => 1.01 / (levels - 1) as f64,
+            _ => 0.0,
+        };
+        if stretches.is_empty() {
+            let half = half.max(least);
+            return ((x - half).max(0.0), (x + half).min(1.0));
+        }
+        let middle = seen(stretches, d, x);
+        let end = |w: f64| coordinate_of(stretches, d, w.clamp(0.0, 1.0));
+        let (low, high) = (end(middle - half).min(x - least), end(middle + half).max(x + least));
+        (low.max(0.0), high.min(1.0))
     };
     centre.0.iter().enumerate().map(range).collect()
 }
@@ -351,15 +290,22 @@ pub(crate) struct Neighbourhood {
     log_slopes: Vec<f64>,
     /// What lengthscales are measured in: the width of the box, and 1 for categories.
     units: Vec<f64>,
+    /// What coordinates are seen through.
+    stretches: Vec<f64>,
 }
 
 impl Neighbourhood {
-    /// The observations in units of the box.
+    /// The observations as they are seen, in units of the box.
     pub(crate) fn scaled_data(&self) -> Result<Dataset> {
         let mut data = Dataset::empty(self.units.len());
         for (a, &y) in self.data.outcomes().iter().enumerate() {
             let point = self.data.point(a);
-            data.push(&Point(point.0.iter().zip(&self.units).map(|(x, u)| x / u).collect()), y)?;
+            let scaled =
+                |(d, (x, unit)): (usize, (&f64, &f64))| seen(&self.stretches, d, *x) / unit;
+            data.push(
+                &Point(point.0.iter().zip(&self.units).enumerate().map(scaled).collect()),
+                y,
+            )?;
         }
         Ok(data)
     }
@@ -388,9 +334,10 @@ impl Neighbourhood {
         Ok(own.sum::<f64>() - whole.map(log_density).sum::<f64>())
     }
 
-    /// A prior in units of the box, as one in coordinates of the space.
+    /// A prior of what is seen in units of the box, as one in coordinates of the space.
     pub(crate) fn unscaled(&self, prior: &AdditivePrior) -> AdditivePrior {
         let mut prior = prior.clone();
+        prior.kernel.stretches.clone_from(&self.stretches);
         if self.units.iter().any(|&unit| unit != 1.0) {
             // It is of the whole space, and was not learned in a box.
             prior.common_std = 0.0;
@@ -450,7 +397,7 @@ mod tests {
         let data = data(&space, 60, |_, point| -(point.0[0] - 0.9).powi(2));
         let local = LocalSearch { half_width: 0.1, ..LocalSearch::default() };
         // All are initial: the box has its first size.
-        let near = local.neighbourhood(&space, &data, 60).unwrap();
+        let near = local.neighbourhood(&space, &[], &data, 60).unwrap();
         let best = (0..60).max_by(|&a, &b| data.outcomes()[a].total_cmp(&data.outcomes()[b]));
         let best = data.point(best.unwrap());
         for (&(low, high), &x) in near.region.iter().zip(&best.0) {
@@ -487,73 +434,71 @@ mod tests {
         assert_eq!(scaled.outcomes(), near.data.outcomes());
     }
 
+    /// All there is of a box, its members and its model's data is that of the seen coordinates.
     #[test]
-    fn the_next_box_is_around_the_best_point_outside_of_the_others() {
+    fn with_stretched_ranges_a_box_is_one_of_what_is_seen() {
         let space = Space::new(vec![
-            Parameter::real("x", 0.0, 1.0),
-            Parameter::categorical("kind", ["a", "b", "c"]),
+            Parameter::real("low", 0.0, 1.0),
+            Parameter::real("as it is", 0.0, 1.0),
+            Parameter::integer("count", 1, 1000),
+            Parameter::categorical("kind", ["a", "b"]),
         ])
         .unwrap();
-        let mut data = Dataset::empty(2);
-        let mut tell = |x: f64, level: u64, outcome: f64| {
-            data.push(&Point(vec![x, space.coordinate(1, level)]), outcome).unwrap();
+        let stretches = [400.0, 1.0, 0.01, 1.0];
+        let see = |point: &Point| {
+            let see = |(i, &x): (usize, &f64)| match i {
+                0 | 2 => (1.0 + (stretches[i] - 1.0) * x).ln() / stretches[i].ln(),
+                _ => x,
+            };
+            Point(point.0.iter().enumerate().map(see).collect())
         };
-        tell(0.5, 0, 9.0);
-        tell(0.59, 0, 8.0);
-        tell(0.59, 1, 7.0);
-        tell(0.61, 0, 6.0);
-        tell(0.45, 0, 5.0);
-        let local = LocalSearch { half_width: 0.1, ..LocalSearch::default() };
-        let mut centres = Vec::new();
-        while let Some(centre) = local.centre(&space, &data, 5, &centres) {
-            centres.push(centre);
+        let data = data(&space, 60, |_, point| -(see(point).0[0] - 0.3).abs() - point.0[1]);
+        let mut seen = Dataset::empty(4);
+        for a in 0..60 {
+            seen.push(&see(&data.point(a)), data.outcomes()[a]).unwrap();
         }
-        // Next to the first: 1, and 4. In another category: 2. Farther away: 3.
-        let places: Vec<usize> = centres.iter().map(|centre| centre.observation).collect();
-        assert_eq!(places, [0, 2, 3]);
-        // However small the first box has become, or large.
-        for half_width in [0.01, 0.5] {
-            let first = Centre { observation: 0, half_width };
-            assert_eq!(local.centre(&space, &data, 5, &[first]).unwrap().observation, 2);
+        let as_reals = Space::new(vec![
+            Parameter::real("low", 0.0, 1.0),
+            Parameter::real("as it is", 0.0, 1.0),
+            Parameter::real("count", 0.0, 1.0),
+            Parameter::categorical("kind", ["a", "b"]),
+        ])
+        .unwrap();
+        let local = LocalSearch { half_width: 0.15, ..LocalSearch::default() };
+        let near = local.neighbourhood(&space, &stretches, &data, 60).unwrap();
+        let wanted = local.neighbourhood(&as_reals, &[], &seen, 60).unwrap();
+        assert!(near.data.len() < 60);
+        assert_eq!(near.members, wanted.members);
+        assert_eq!(near.data.outcomes(), wanted.data.outcomes());
+        for d in 0..4 {
+            let (low, high) = near.region[d];
+            let mut ends = [vec![0.0; 4], vec![0.0; 4]];
+            (ends[0][d], ends[1][d]) = (low, high);
+            let [low, high] = ends.map(|end| see(&Point(end)).0[d]);
+            assert!((low - wanted.region[d].0).abs() < 1e-9, "{d}");
+            assert!((high - wanted.region[d].1).abs() < 1e-9, "{d}");
         }
-        assert_eq!(local.centre(&space, &Dataset::empty(2), 5, &[]), None);
-    }
-
-    #[test]
-    fn the_size_of_another_box_tells_how_it_went_there() {
-        let space = Space::unit_cube(1).unwrap();
-        let local = LocalSearch { half_width: 0.1, ..LocalSearch::default() };
-        let half_widths = |outcomes: &[f64]| {
-            let mut data = Dataset::empty(1);
-            data.push(&Point(vec![0.1]), 9.0).unwrap();
-            data.push(&Point(vec![0.8]), 1.0).unwrap();
-            for &outcome in outcomes {
-                data.push(&Point(vec![0.81]), outcome).unwrap();
-            }
-            let best = local.centre(&space, &data, 2, &[]).unwrap();
-            let next = local.centre(&space, &data, 2, &[best]).unwrap();
-            assert_eq!(best.observation, 0);
-            (best.half_width, next.half_width)
+        let (scaled, wanted) = (near.scaled_data().unwrap(), wanted.scaled_data().unwrap());
+        for (x, y) in (0..4).flat_map(|d| scaled.coordinates(d).iter().zip(wanted.coordinates(d))) {
+            assert!((x - y).abs() < 1e-9);
+        }
+        // A prior of these units is one of the space's coordinates.
+        let prior = AdditivePrior {
+            components: (0..4).map(|i| Component::new(vec![i]).unwrap()).collect(),
+            kernel: Kernel::uniform(KernelFamily::Matern52, 4, 0.8, 1.0),
+            noise_std: 0.1,
+            all_pairs: None,
+            constant: 0.0,
+            common_std: 0.0,
         };
-        // Four failures over all are none there while outcomes rise, and however often they do, the box does not grow.
-        assert_eq!(half_widths(&[]), (0.1, 0.1));
-        assert_eq!(half_widths(&[2.0, 3.0, 4.0, 5.0]), (0.05, 0.1));
-        assert_eq!(half_widths(&[2.0, 0.0, 0.0, 0.0, 0.0]), (0.05, 0.05));
-        // The one observation of the initial design that is there does not count, and no other is left out for it.
-        assert_eq!(half_widths(&[0.0; 4]), (0.05, 0.05));
-        assert_eq!(half_widths(&[0.0; 3]), (0.1, 0.1));
-    }
-
-    #[test]
-    fn it_is_worth_an_ask_where_the_bound_exceeds_all_means_by_a_share_of_the_noise() {
-        let local = LocalSearch { gain: 0.5, ..LocalSearch::default() };
-        for (gain, is_worth_it) in [(0.101, true), (0.099, false), (-1.0, false)] {
-            assert_eq!(local.is_worth_it(gain, 0.2), is_worth_it, "{gain}");
-            // Who never leaves the box does not ask.
-            assert!(LocalSearch { gain: 0.0, ..local }.is_worth_it(gain, 0.2));
-        }
-        // An overflow is no reason to look elsewhere.
-        assert!(local.is_worth_it(f64::NAN, 0.2));
+        let of_units = prior.condition(&scaled).unwrap().log_likelihood();
+        let of_space = near.unscaled(&prior).condition(&near.data).unwrap().log_likelihood();
+        assert!((of_units - of_space).abs() < 1e-8, "{of_units} {of_space}");
+        // However far apart two levels are seen, the box holds more than one.
+        let tiny = LocalSearch { half_width: 0.004, ..local };
+        let (low, high) = tiny.neighbourhood(&space, &stretches, &data, 60).unwrap().region[2];
+        let inside = (0..1000).filter(|&l| (low..=high).contains(&space.coordinate(2, l))).count();
+        assert!(inside >= 2, "{low} {high}");
     }
 
     /// The slow way: every outcome near the box is left out, and predicted by what is left.
@@ -562,7 +507,7 @@ mod tests {
         let space = Space::unit_cube(3).unwrap();
         let data = data(&space, 30, |_, point| (7.0 * point.0[0]).sin() + point.0[1]);
         let near = LocalSearch { half_width: 0.1, ..LocalSearch::default() };
-        let near = near.neighbourhood(&space, &data, 30).unwrap();
+        let near = near.neighbourhood(&space, &[], &data, 30).unwrap();
         assert!(near.data.len() < 30);
         let prior = |lengthscale| AdditivePrior {
             components: (0..3).map(|i| Component::new(vec![i]).unwrap()).collect(),
@@ -626,7 +571,7 @@ mod tests {
         .unwrap();
         let data = data(&space, 30, |_, point| point.0[3]);
         let near = LocalSearch { half_width: 0.01, ..LocalSearch::default() };
-        let near = near.neighbourhood(&space, &data, 30).unwrap();
+        let near = near.neighbourhood(&space, &[], &data, 30).unwrap();
         assert_eq!(near.region[0], (0.0, 1.0));
         for d in 1..4 {
             let (low, high) = near.region[d];
@@ -661,7 +606,7 @@ mod tests {
     fn without_an_observation_there_is_nothing_to_search_around() {
         let space = Space::unit_cube(2).unwrap();
         let local = LocalSearch::default();
-        assert!(local.neighbourhood(&space, &Dataset::empty(2), 0).is_err());
+        assert!(local.neighbourhood(&space, &[], &Dataset::empty(2), 0).is_err());
     }
 
     #[test]
@@ -703,8 +648,6 @@ mod tests {
         assert_eq!(refused(|local| local.plain = Some(0)), "local.plain");
         assert_eq!(refused(|local| local.kappa = -1.0), "local.kappa");
         assert_eq!(refused(|local| local.kappa = f64::NAN), "local.kappa");
-        assert_eq!(refused(|local| local.gain = -0.1), "local.gain");
-        assert_eq!(refused(|local| local.gain = f64::INFINITY), "local.gain");
         assert_eq!(refused(|local| local.half_width = 0.6), "local.half_width");
         assert_eq!(refused(|local| local.half_width = 0.0), "local.half_width");
         assert_eq!(refused(|local| local.patience = 0.0), "local.patience");

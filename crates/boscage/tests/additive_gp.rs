@@ -269,6 +269,7 @@ fn differences(prior: &AdditivePrior, f: impl Fn(&AdditivePrior) -> f64) -> Like
         log_noise_std: slope(&|prior, by| prior.noise_std *= by),
         log_pair_weights: Vec::new(),
         log_common_std: None,
+        log_stretches: Vec::new(),
     }
 }
 
@@ -726,6 +727,7 @@ fn without_data_the_posterior_is_the_prior() {
             log_noise_std: 0.0,
             log_pair_weights: Vec::new(),
             log_common_std: None,
+            log_stretches: Vec::new(),
         };
         assert_eq!(posterior.log_likelihood_gradient(), zero);
         let x = point(&prior.kernel, &mut rng);

@@ -25,12 +25,15 @@ fn prior(family: KernelFamily) -> AdditivePrior {
     AdditivePrior { components, kernel, noise_std: 0.2, all_pairs, constant: 0.8, common_std: 0.6 }
 }
 
-/// That, and one component of all variables with a constant and no pairs: a plain GP.
-fn priors(family: KernelFamily) -> [AdditivePrior; 2] {
+/// That, and one component of all variables with a constant and no pairs: a plain GP. Both also with stretched ranges.
+fn priors(family: KernelFamily) -> [AdditivePrior; 4] {
     let with_pairs = prior(family);
     let components = vec![Component::new(vec![0, 1, 2, 3, 4]).unwrap()];
     let plain = AdditivePrior { components, all_pairs: None, constant: 10.0, ..with_pairs.clone() };
-    [with_pairs, plain]
+    let [mut stretched, mut plain_stretched] = [with_pairs.clone(), plain.clone()];
+    stretched.kernel.stretches = vec![300.0, 0.05, 1.0, 1.0, 7.0];
+    plain_stretched.kernel.stretches = vec![0.2, 5.0, 40.0, 2.0, 1.0];
+    [with_pairs, plain, stretched, plain_stretched]
 }
 
 fn point(a: usize) -> Point {
@@ -56,8 +59,17 @@ fn data(n: usize) -> Dataset {
 
 /// The kernel of the whole sum by its formula.
 fn covariance(prior: &AdditivePrior, x: &Point, other: &Point) -> f64 {
-    let kernel = &prior.kernel;
-    let of = |component: &Component| kernel.value(component, &x.0, &other.0);
+    let kernel = Kernel { stretches: Vec::new(), ..prior.kernel.clone() };
+    let seen = |x: &Point| -> Vec<f64> {
+        let through = |(i, &x): (usize, &f64)| match prior.kernel.stretches.get(i) {
+            Some(&r) if kernel.metrics[i] == Metric::Numeric && r != 1.0 => {
+                (1.0 + (r - 1.0) * x).ln() / r.ln()
+            }
+            _ => x,
+        };
+        x.0.iter().enumerate().map(through).collect()
+    };
+    let of = |component: &Component| kernel.value(component, &seen(x), &seen(other));
     // A factor is the kernel of a variable alone, without its scale.
     let e = |i: usize| of(&Component::single(i)) / kernel.scales[i];
     let mut sum = prior.constant + prior.components.iter().map(of).sum::<f64>();
@@ -194,6 +206,11 @@ fn gradients_are_differences() {
             close(gradient.log_lengthscales[i], lengthscale, 1e-6);
             close(gradient.log_scales[i], slope(&|prior, by| prior.kernel.scales[i] *= by), 1e-6);
         }
+        assert_eq!(gradient.log_stretches.len(), prior.kernel.stretches.len());
+        for (i, &found) in gradient.log_stretches.iter().enumerate() {
+            close(found, slope(&|prior, by| prior.kernel.stretches[i] *= by), 1e-6);
+            assert_eq!(found == 0.0, i > 2, "categories have no range to stretch");
+        }
         for (i, &found) in gradient.log_pair_weights.iter().enumerate() {
             let weight = |prior: &mut AdditivePrior, by: f64| {
                 prior.all_pairs.as_mut().unwrap().weights[i] *= by;
@@ -224,7 +241,7 @@ fn gradients_are_differences() {
 /// A constant of great variance is one that is learned: the posterior mean is what generalised least squares makes of it.
 #[test]
 fn a_constant_of_great_variance_is_the_one_that_fits_best() {
-    let [_, plain] = priors(KernelFamily::Matern52);
+    let [_, plain, ..] = priors(KernelFamily::Matern52);
     let n = 12;
     let without = AdditivePrior { constant: 0.0, ..plain.clone() };
     let y: Vec<f64> = (0..n).map(|a| outcome(a) - 7.0).collect();

@@ -69,6 +69,7 @@ fn prior(case: &Value) -> AdditivePrior {
             lengthscales: numbers(&case["lengthscales"]),
             scales: numbers(&case["scales"]),
             same_choices: Vec::new(),
+            stretches: Vec::new(),
         },
         noise_std: number(&case["noise_std"]),
         all_pairs: None,
