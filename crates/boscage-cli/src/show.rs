@@ -347,6 +347,7 @@ pub(crate) fn trust_lines(explanation: &Explanation) -> Vec<String> {
     if let Ok(comparison) = explanation.comparison() {
         lines.extend(explanation.comparison_sentences(&comparison));
     }
+    lines.extend(explanation.range_sentences());
     lines
 }
 

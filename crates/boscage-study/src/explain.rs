@@ -17,7 +17,7 @@ use boscage::{Stream, Value};
 use crate::effects::{Effects, labels, shown_coordinates};
 use crate::error::Result;
 use crate::goal::Goal;
-use crate::parameters::{StudySpace, Values};
+use crate::parameters::{Kind, StudySpace, Values};
 use crate::view::StudyView;
 
 /// Places at which a main effect is shown, and those of each parameter of a pair.
@@ -32,6 +32,12 @@ const LEAST_PROBABILITY: f64 = 0.05;
 /// A model is better than another if it predicts so much more of the variance, and as good if the difference is less than that.
 const BETTER: f64 = 0.05;
 const AS_GOOD: f64 = 0.01;
+/// A range that is seen so many times as steep at one end as at the other should be stated as a logarithmic one.
+const STEEP: f64 = 10.0;
+/// Nothing is said of the range of a parameter whose prior variance is less than this share of that of the most varied one.
+const VARIED: f64 = 0.1;
+/// Names of parameters that a sentence lists.
+const LISTED: usize = 5;
 /// Below this share of the variance of left-out outcomes nothing is claimed.
 const LEAST_PREDICTED: f64 = 0.25;
 
@@ -298,7 +304,13 @@ impl Explanation {
             probabilities,
             trust,
             penalties,
-            rival: model.verdict.as_ref().and_then(|verdict| verdict.rival.clone()),
+            // What was stored may be of anything.
+            rival: model.verdict.as_ref().and_then(|verdict| verdict.rival.clone()).filter(
+                |rival| {
+                    let prior = rival.prior();
+                    prior.validate().is_ok() && prior.kernel.dimension() == space.dimension()
+                },
+            ),
             of_logarithm: model.verdict.as_ref().is_some_and(|verdict| verdict.logarithm.is_some()),
             looks_for_pairs: model.verdict.as_ref().is_some_and(|verdict| verdict.sampled > 0),
             space: space.clone(),
@@ -441,6 +453,67 @@ impl Explanation {
         ))
     }
 
+    /// Which ranges should be stated otherwise, in words: where a model with stretched ranges searches, those that it sees much steeper
+    /// at one end, of parameters that it believes to matter.
+    pub fn range_sentences(&self) -> Vec<String> {
+        let Some(prior) =
+            self.rival.as_ref().filter(|rival| rival.is_stretched()).map(Rival::prior)
+        else {
+            return Vec::new();
+        };
+        let kernel = &prior.kernel;
+        let weights = prior.all_pairs.as_ref().map_or([].as_slice(), |pairs| &pairs.weights);
+        let sum: f64 = weights.iter().sum();
+        let variance = |d: usize| {
+            let components = prior.components.iter().filter(|g| g.variables().contains(&d));
+            let components: f64 = components.map(|g| kernel.amplitude(g)).sum();
+            components + weights.get(d).map_or(0.0, |weight| weight * (sum - weight))
+        };
+        let most = (0..kernel.dimension()).map(variance).fold(0.0, f64::max);
+        // Of what has a logarithmic scale already, is no number, or has values that are given, nothing is to be said.
+        let may_be_stated_otherwise = |d: usize| {
+            let kind = &self.space.parameters()[d].kind;
+            matches!(
+                kind,
+                Kind::Real { log: false, step: None, .. }
+                    | Kind::Integer { log: false, step: 1, .. }
+            ) && self.space.engine().levels(d).is_none_or(|levels| levels > 2)
+        };
+        let named = |is_steep: &dyn Fn(f64) -> bool| {
+            let matters = |&d: &usize| may_be_stated_otherwise(d) && variance(d) >= VARIED * most;
+            let all = (0..kernel.dimension()).filter(matters);
+            let mut found: Vec<usize> = all.filter(|&d| is_steep(kernel.stretches[d])).collect();
+            found.sort_by(|&a, &b| variance(b).total_cmp(&variance(a)));
+            let names: Vec<&str> = found
+                .iter()
+                .take(LISTED)
+                .map(|&d| self.space.parameters()[d].name.as_str())
+                .collect();
+            let more = found.len().saturating_sub(LISTED);
+            let names = names.join(", ");
+            match more {
+                0 => names,
+                more => format!("{names} and {more} more"),
+            }
+        };
+        let (low, high) =
+            (named(&|stretch| stretch >= STEEP), named(&|stretch| stretch <= 1.0 / STEEP));
+        let mut sentences = Vec::new();
+        if !low.is_empty() {
+            sentences.push(format!(
+                "What happens near the low end matters most in the ranges of {low}: in the next study state how far above that end they \
+                 are as logarithmic (with ranges that begin at 0, log = true and a low end a little above 0)."
+            ));
+        }
+        if !high.is_empty() {
+            sentences.push(format!(
+                "What happens near the upper end matters most in the ranges of {high}: in the next study state how far below that end \
+                 they are as logarithmic."
+            ));
+        }
+        sentences
+    }
+
     /// A comparison in words, and what follows from it if anything does; nothing if nothing can be predicted.
     pub fn comparison_sentences(&self, comparison: &ModelComparison) -> Vec<String> {
         let share = |predicted: f64| match predicted {
@@ -470,19 +543,19 @@ impl Explanation {
         if is_sum && self.joint_pairs().is_empty() && !self.of_logarithm {
             sentences.push("As far as can be seen, parameters act independently.".to_string());
         } else if let Some(rival) = &self.rival {
-            let text = match (rival, self.of_logarithm) {
-                (Rival::Pairs(_), false) => "A model with the likely pairs",
-                (Rival::Pairs(_), true) => {
-                    "A model with the likely pairs for the logarithm of the outcomes"
+            let (model, logarithm) = match rival {
+                Rival::Pairs(_) => {
+                    ("A model with the likely pairs", " for the logarithm of the outcomes")
                 }
-                (Rival::Plain(_), false) => "One function of all parameters",
-                (Rival::Plain(_), true) => {
-                    "One function of all parameters for the logarithm of the outcomes"
+                Rival::Plain(_) => {
+                    ("One function of all parameters", " for the logarithm of the outcomes")
                 }
-                (Rival::Model(_), _) => "The model of the logarithm of the outcomes",
+                Rival::Model(_) => ("The model", " of the logarithm of the outcomes"),
             };
+            let logarithm = if self.of_logarithm { logarithm } else { "" };
+            let ranges = if rival.is_stretched() { " with stretched ranges" } else { "" };
             sentences.push(format!(
-                "{text} makes the outcomes clearly more likely, so that it searches the whole space."
+                "{model}{logarithm}{ranges} makes the outcomes clearly more likely, so that it searches the whole space."
             ));
         } else if self.additive && whole > pairs + BETTER && whole >= LEAST_PREDICTED {
             let text = "One function of all parameters predicts more: they depend on each other in more ways than this model \

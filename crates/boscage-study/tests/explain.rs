@@ -9,6 +9,7 @@
 
 use boscage::additive_gp::{AdditivePosterior, Dataset};
 use boscage::additive_gp_ucb::AdditiveGpUcbSettings;
+use boscage::all_pairs::AllPairs;
 use boscage::graph::Component;
 use boscage::guard::{Rival, Verdict};
 use boscage::model_comparison::ModelComparison;
@@ -674,8 +675,11 @@ fn it_is_said_which_model_searches() {
             (Some(Rival::Plain(_)), Some(_)) => {
                 "One function of all parameters for the logarithm of the outcomes makes the outcomes clearly more likely"
             }
-            (Some(Rival::Model(_)), _) => {
+            (Some(Rival::Model(_)), Some(_)) => {
                 "The model of the logarithm of the outcomes makes the outcomes clearly more likely"
+            }
+            (Some(Rival::Model(_)), None) => {
+                "The model with stretched ranges makes the outcomes clearly more likely"
             }
             (None, _) => "",
         };
@@ -691,6 +695,8 @@ fn it_is_said_which_model_searches() {
     let model = view.model.as_ref().unwrap();
     let prior = model.prior.clone();
     let map = model.outputs.with_logarithm(&[1.0, 2.0], 0.1).logarithm;
+    let mut stretched = prior.clone();
+    stretched.kernel.stretches = vec![1.0; 4];
     for (rival, logarithm, text) in [
         (Rival::Pairs(prior.clone()), None, "A model with the likely pairs makes"),
         (Rival::Plain(prior.clone()), None, "One function of all parameters makes"),
@@ -700,12 +706,86 @@ fn it_is_said_which_model_searches() {
             "One function of all parameters for the logarithm of the outcomes makes",
         ),
         (Rival::Model(prior), map, "The model of the logarithm of the outcomes makes"),
+        (Rival::Model(stretched.clone()), None, "The model with stretched ranges makes"),
+        (
+            Rival::Pairs(stretched),
+            map,
+            "A model with the likely pairs for the logarithm of the outcomes with stretched ranges makes",
+        ),
     ] {
         let verdict = view.model.as_mut().unwrap().verdict.as_mut().unwrap();
         (verdict.rival, verdict.logarithm) = (Some(rival), logarithm);
         let explanation = explained(&view);
         let sentences = explanation.comparison_sentences(&explanation.comparison().unwrap());
         assert!(sentences[1].starts_with(text), "{sentences:?}");
+    }
+}
+
+#[test]
+fn ranges_that_should_be_logarithmic_are_named() {
+    let parameters = || {
+        let log =
+            StudyParameter::new("log", Kind::Real { low: 1e-3, high: 1.0, log: true, step: None });
+        vec![real("rate", 0.0, 2.0), real("keep", 0.0, 1.0), real("shift", -1.0, 1.0), log]
+    };
+    let objective = |values: &[Option<Value>]| {
+        let x = numbers(values);
+        let z = |x: f64| (x + 1e-3).log10() + 2.0;
+        z(x[0] / 2.0).powi(2) + z(1.0 - x[1]).powi(2) + x[2] * x[2] + (x[3].log10() + 1.5).powi(2)
+    };
+    let view = study(parameters(), "boscage", Goal::Minimize, 80, |_, values| objective(values));
+    let rival = model(&view).verdict.as_ref().unwrap().rival.as_ref().unwrap();
+    assert!(rival.is_stretched());
+    let low = "What happens near the low end matters most in the ranges of rate: in the next study state how far above that end they \
+               are as logarithmic (with ranges that begin at 0, log = true and a low end a little above 0).";
+    let high = "What happens near the upper end matters most in the ranges of keep: in the next study state how far below that end \
+                they are as logarithmic.";
+    assert_eq!(explained(&view).range_sentences(), [low, high]);
+    // Only those that matter and are not logarithmic, and the first five: as if others were learned.
+    let names: Vec<String> = (0..9).map(|d| format!("x{d}")).collect();
+    let mut parameters: Vec<StudyParameter> =
+        names.iter().map(|name| real(name, 0.0, 1.0)).collect();
+    let kinds = [
+        ("log", Kind::Real { low: 1e-3, high: 1.0, log: true, step: None }),
+        ("stepped", Kind::Real { low: 0.0, high: 1.0, log: false, step: Some(0.1) }),
+        ("two", Kind::Integer { low: 0, high: 1, step: 1, log: false }),
+        (
+            "word",
+            Kind::Categorical {
+                choices: vec![Value::Choice("a".into()), Value::Choice("b".into())],
+            },
+        ),
+    ];
+    parameters.extend(kinds.map(|(name, kind)| StudyParameter::new(name, kind)));
+    let mut view = study(parameters, "boscage", Goal::Minimize, 20, |_, values| number(&values[0]));
+    assert!(explained(&view).range_sentences().is_empty());
+    let prior = model(&view).prior.clone();
+    let mut with = |weights: Option<Vec<f64>>, stretches: Vec<f64>| {
+        let mut prior = prior.clone();
+        prior.all_pairs = weights.map(|weights| AllPairs { weights });
+        prior.kernel.scales =
+            vec![0.09, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.0, 1.0, 1.0, 1.0];
+        prior.kernel.stretches = stretches;
+        let verdict = view.model.as_mut().unwrap().verdict.as_mut().unwrap();
+        verdict.rival = Some(Rival::Model(prior));
+        explained(&view).range_sentences()
+    };
+    let mut stretches = vec![10.0; 13];
+    stretches[8] = 9.9;
+    let said = with(None, stretches.clone());
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("low end") && said[0].contains(" of x7, x6, x5, x4, x3 and 2 more: "));
+    // What interacts matters, too.
+    let mut weights = vec![0.1; 13];
+    weights[0] = 1.0;
+    let said = with(Some(weights), stretches);
+    assert!(said[0].contains(" of x0, x7, x6, x5, x4 and 3 more: "), "{said:?}");
+    let said = with(None, vec![1.0, 0.1, 0.11, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 0.1, 0.1]);
+    assert_eq!(said.len(), 1);
+    assert!(said[0].contains("upper end") && said[0].contains(" of x1: "), "{said:?}");
+    // What was stored of another space, or is no model, has nothing to say.
+    for stretches in [vec![10.0; 12], vec![-1.0; 13]] {
+        assert!(with(None, stretches).is_empty());
     }
 }
 

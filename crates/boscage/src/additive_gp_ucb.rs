@@ -1178,6 +1178,51 @@ mod tests {
     }
 
     #[test]
+    fn where_stretched_ranges_search_local_asks_stay_in_boxes_of_what_is_seen() {
+        let space = Space::unit_cube(4).unwrap();
+        let local = LocalSearch { every: 1, half_width: 0.05, ..LocalSearch::default() };
+        let bowl = |x: f64| (2.0 * (x + 1e-3).log10() + 4.0).powi(2);
+        let ask = |stretch: bool| {
+            let guard = Guard { stretch, logarithm: false, ..Guard::default() };
+            let settings = AdditiveGpUcbSettings {
+                local: Some(local),
+                guard: Some(guard),
+                initial_points: 121,
+                centre: false,
+                ..AdditiveGpUcbSettings::boscage()
+            };
+            let mut optimizer = AdditiveGpUcb::new(space.clone(), settings).unwrap();
+            for trial in 0..121 {
+                let mut point =
+                    space.sample(&mut Stream::new(4, trial).generator(Purpose::Problem));
+                if trial == 120 {
+                    // The best of all: 0.005 to either side is a tenth of the range, or next to nothing of it.
+                    point = Point(vec![0.01; 4]);
+                }
+                let outcome = -point.0.iter().map(|&x| bowl(x)).sum::<f64>();
+                optimizer.tell(point, outcome).unwrap();
+            }
+            let point = optimizer.ask(&[], &Stream::new(4, 121)).unwrap();
+            let stretches = optimizer.searching_stretches().to_vec();
+            let initial = optimizer.settings.initial_points;
+            let region = |stretches: &[f64]| {
+                local.neighbourhood(&space, stretches, optimizer.data(), initial).unwrap().region
+            };
+            let inside = |(x, (low, high)): (&f64, &(f64, f64))| (low..=high).contains(&x);
+            let widest = |region: &[(f64, f64)]| {
+                region.iter().map(|(low, high)| high - low).fold(0.0, f64::max)
+            };
+            let region = region(&stretches);
+            (stretches, point.0.iter().zip(&region).all(inside), widest(&region))
+        };
+        let (stretches, is_inside, width) = ask(true);
+        assert_eq!(stretches.len(), 4);
+        assert!(is_inside && width < 0.03, "{width}");
+        let (stretches, is_inside, width) = ask(false);
+        assert!(stretches.is_empty() && is_inside && width > 0.05, "{width}");
+    }
+
+    #[test]
     fn asks_are_local_where_outcomes_are_of_many_magnitudes() {
         let asked_with = |blind: usize, outcome: fn(&[f64]) -> f64| {
             let mut optimizer = told(12, outcome);
@@ -1567,9 +1612,20 @@ mod tests {
         assert_eq!(optimizer.model, model);
         let smaller =
             AdditiveGpUcb::new(Space::unit_cube(2).unwrap(), AdditiveGpUcbSettings::boscage());
+        let good = model.clone();
         model.local.as_mut().unwrap().own = smaller.unwrap().initial;
         let refused = optimizer.resume(model).unwrap_err().to_string();
         assert!(refused.contains("local model"), "{refused}");
+        for stretches in [vec![1.0; 2], vec![1.0, -1.0, 1.0]] {
+            let mut model = good.clone();
+            model.local.as_mut().unwrap().own.kernel.stretches.clone_from(&stretches);
+            assert!(optimizer.resume(model).unwrap_err().to_string().contains("stretches"));
+            let mut model = good.clone();
+            let mut rival = model.prior.clone();
+            rival.kernel.stretches = stretches;
+            model.verdict.as_mut().unwrap().rival = Some(Rival::Model(rival));
+            assert!(optimizer.resume(model).unwrap_err().to_string().contains("stretches"));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! span orders of magnitude. So is the plain GP, but only where it is the best of the rivals that see outcomes as they are, and where
 //! all parameters are ordered: it looks closely at the bottom that is known, and where a choice has a bottom of its own that is seldom
 //! found then. Last, the model, and the best of its rivals unless that is a plain GP, are rivals with stretched ranges
-//! ([`crate::stretch`]), for parameters that should have been stated as logarithmic: where these are clearly likelier than the best
+//! (`stretch.rs`), for parameters that should have been stated as logarithmic: where these are clearly likelier than the best
 //! that sees ranges as they are. The rival that makes the outcomes clearly more likely searches the whole space until the next
 //! comparison. The model stays: it begins the next learning and says what is explained.
 //!
@@ -273,7 +273,8 @@ impl Guard {
         {
             offer(learned.objective, Rival::Plain(learned.prior), map.logarithm);
         }
-        if self.stretch && is_due {
+        // Without a prior a parameter more for each variable would cost nothing.
+        if self.stretch && is_due && learning.prior.is_some() {
             self.offer_stretched(last, &mut best, observed, prior, learning);
         }
         (_, verdict.rival, verdict.logarithm) = best;
@@ -295,13 +296,19 @@ impl Guard {
         let mut to_beat = to_beat + if found.is_some() { self.margin } else { 0.0 };
         let found = found.filter(|rival| !matches!(rival, Rival::Plain(_)));
         let found = found.map(|rival| (rival, logarithm));
-        let last = last.rival.as_ref().filter(|rival| rival.is_stretched());
+        let known = last.rival.as_ref().filter(|rival| rival.is_stretched()).map(Rival::prior);
         for (rival, logarithm) in [(Rival::Model(prior.clone()), None)].into_iter().chain(found) {
             let mut start = rival.prior().clone();
-            start.kernel.stretches = match last {
-                Some(last) => last.prior().kernel.stretches.clone(),
-                None => vec![1.0; start.kernel.dimension()],
+            let is_same = |known: &&AdditivePrior| {
+                known.components == start.components
+                    && last.logarithm.is_some() == logarithm.is_some()
             };
+            match (known.filter(is_same), known) {
+                // From where it was.
+                (Some(known), _) => start = known.clone(),
+                (None, Some(known)) => start.kernel.stretches.clone_from(&known.kernel.stretches),
+                (None, None) => start.kernel.stretches = vec![1.0; start.kernel.dimension()],
+            }
             let map = OutputMap { logarithm, ..*observed.outputs };
             // What cannot be computed is not better.
             if let Ok(learned) = observed.learn(&start, &map, learning)
@@ -743,7 +750,44 @@ mod tests {
         goes_on_with_the_rival(together, true, false);
         goes_on_with_the_rival(product, false, true);
         goes_on_with_the_rival(valley, true, true);
+    }
+
+    #[test]
+    fn a_run_goes_on_with_stretched_ranges_as_if_it_had_not_been_interrupted() {
         goes_on_with_the_rival(orders_of_magnitude, false, false);
+        let rival = learned(60, Guard::default(), orders_of_magnitude).verdict.unwrap().rival;
+        assert!(rival.is_some_and(|rival| rival.is_stretched()));
+    }
+
+    /// Between comparisons a stretched rival is learned from where it was, and has to be better by the margin each time.
+    #[test]
+    fn stretched_ranges_are_learned_again_between_comparisons() {
+        let optimizer = told(70, without_logarithms(), orders_of_magnitude);
+        let model = learned(60, without_logarithms(), orders_of_magnitude);
+        let (_, learning) = optimizer.untrained();
+        let outputs = OutputMap::fit(OutputRule::Standardised, optimizer.data().outcomes());
+        let observed = Observed { data: optimizer.data(), outputs: &outputs };
+        let compare = |guard: Guard, last: &Verdict| {
+            let (space, stream) = (optimizer.space(), Stream::new(8, 70));
+            guard.compare(last, space, observed, &model.prior, learning, &stream).unwrap()
+        };
+        let last = model.verdict.clone().unwrap();
+        let stretched = last.rival.clone().unwrap();
+        assert!(stretched.is_stretched());
+        let found = compare(without_logarithms(), &last);
+        assert_eq!(found.observations, last.observations);
+        let again =
+            kernel_learning(stretched.prior(), &observed.through(&outputs), learning).unwrap();
+        assert_eq!(found.rival, Some(Rival::Model(again.prior)));
+        let far = Guard { margin: 1e6, ..without_logarithms() };
+        assert_eq!(compare(far, &last).rival, None);
+        // Of logarithms with the knee that was found.
+        let logarithm = outputs.with_logarithm(observed.data.outcomes(), 0.3).logarithm;
+        let of_logarithm = Verdict { logarithm, ..last };
+        let found = compare(Guard { margin: 0.0, ..without_logarithms() }, &of_logarithm);
+        if let Some(logarithm) = found.logarithm {
+            assert_eq!(logarithm.knee, 0.3);
+        }
     }
 
     fn goes_on_with_the_rival(outcome: fn(&[f64]) -> f64, is_plain: bool, of_logarithm: bool) {

@@ -29,6 +29,7 @@ use crate::quasi_newton::minimize_in_box;
 use crate::simd;
 use crate::space::{Point, Space};
 use crate::stream::Generator;
+use crate::stretch::{coordinate_of, seen, slope_at};
 
 /// Values an axis of the fine grid has, besides those of the best observed points.
 const FINE: usize = 16;
@@ -131,7 +132,7 @@ pub(crate) enum Effort {
     /// From all starts that are worth a climb.
     Full,
     /// From half of them: of points that several workers get at once not each has to be the very best, and an ask of eight has to
-    /// wait for all. Nor does it have to be the best of a box that is looked into after others.
+    /// wait for all.
     Half,
 }
 
@@ -220,13 +221,14 @@ fn starts(
         .into_iter()
         .map(|point| move_into(space, region, point))
         .collect::<Result<_>>()?;
-    let grid = fine_grid(space, region, &starts, rng)?;
+    let stretches = &posterior.prior().kernel.stretches;
+    let grid = fine_grid(space, stretches, region, &starts, rng)?;
     let components = &posterior.prior().components;
     let (mut evaluations, mut climbs) = (0, CLIMBS);
     if posterior.prior().all_pairs.is_some() {
         // All pairs are no forest. What message passing finds exactly there is climbed to here.
         climbs = if posterior.len() > MANY { 1 } else { CLIMBS };
-        let random = move_into(space, region, space.sample(rng))?;
+        let random = move_into(space, region, sample_seen(space, stretches, rng))?;
         let factors = posterior.axis_factors(&grid);
         for start in [starts[0].clone(), random] {
             let climbed = climb_coordinates(posterior, &grid, &factors, start)?;
@@ -235,7 +237,7 @@ fn starts(
         }
         for k in 0..PERTURBED {
             let mut point = starts[k % (OBSERVED + 2).min(starts.len())].clone();
-            let other = move_into(space, region, space.sample(rng))?;
+            let other = move_into(space, region, sample_seen(space, stretches, rng))?;
             for _ in 0..MOVED[k * MOVED.len() / PERTURBED].min(space.dimension()) {
                 let d = rng.random_range(0..space.dimension());
                 point.0[d] = other.0[d];
@@ -256,7 +258,7 @@ fn starts(
         starts.push(move_into(space, region, by_bound.point)?);
     } else {
         for _ in 0..RANDOM_STARTS {
-            starts.push(sample_in(space, region, rng)?);
+            starts.push(sample_in(space, stretches, region, rng)?);
         }
         climbs = RANDOM_CLIMBS;
         // The bound at a start has a value of every component.
@@ -285,15 +287,35 @@ fn move_into(space: &Space, region: &Region, mut point: Point) -> Result<Point> 
     space.snap(&point.0)
 }
 
-/// A random point of the region.
-fn sample_in(space: &Space, region: &Region, rng: &mut Generator) -> Result<Point> {
+/// A random point, uniform in what is seen through the stretches; to be snapped.
+fn sample_seen(space: &Space, stretches: &[f64], rng: &mut Generator) -> Point {
     let mut point = space.sample(rng);
-    for (d, (x, &(low, high))) in point.0.iter_mut().zip(region).enumerate() {
+    for (d, x) in point.0.iter_mut().enumerate().filter(|(d, _)| !space.is_categorical(*d)) {
+        *x = coordinate_of(stretches, d, *x);
+    }
+    point
+}
+
+/// A random point of the region, uniform in what is seen.
+fn sample_in(
+    space: &Space,
+    stretches: &[f64],
+    region: &Region,
+    rng: &mut Generator,
+) -> Result<Point> {
+    let mut point = space.sample(rng);
+    for (d, (x, range)) in point.0.iter_mut().zip(region).enumerate() {
         if !space.is_categorical(d) {
-            *x = low + (high - low) * *x;
+            *x = between(stretches, d, range, *x);
         }
     }
     move_into(space, region, point)
+}
+
+/// The coordinate of variable d at this share of the way from one to another, as it is seen.
+fn between(stretches: &[f64], d: usize, &(low, high): &(f64, f64), share: f64) -> f64 {
+    let (low, high) = (seen(stretches, d, low), seen(stretches, d, high));
+    coordinate_of(stretches, d, low + (high - low) * share)
 }
 
 /// Climbs the posterior mean by one coordinate after the other: each is set to the best value of its axis, until nothing changes
@@ -345,9 +367,11 @@ struct Climbed {
     evaluations: usize,
 }
 
-/// A random grid in a region: FINE values an axis, one in each of as many equal cells, and the values of the given points.
+/// A random grid in a region: FINE values an axis, one in each of as many cells that are seen as equal, and the values of the given
+/// points.
 fn fine_grid(
     space: &Space,
+    stretches: &[f64],
     region: &Region,
     observed: &[Point],
     rng: &mut Generator,
@@ -362,10 +386,11 @@ fn fine_grid(
                     .collect(),
                 levels => (0..FINE)
                     .map(|k| {
-                        let u = low + (high - low) * (k as f64 + rng.random::<f64>()) / FINE as f64;
+                        let share = (k as f64 + rng.random::<f64>()) / FINE as f64;
+                        let x = between(stretches, d, &region[d], share);
                         match levels {
-                            None => u,
-                            Some(_) => space.coordinate(d, space.level(d, u)),
+                            None => x,
+                            Some(_) => space.coordinate(d, space.level(d, x)),
                         }
                     })
                     .collect(),
@@ -379,7 +404,7 @@ fn fine_grid(
     Grid::new(axes)
 }
 
-/// Climbs the joint bound: all ordered coordinates together by gradient, then each finite coordinate by itself.
+/// Climbs the joint bound: all ordered coordinates together by gradient, as they are seen, then each finite coordinate by itself.
 fn climb(
     objective: Objective<'_>,
     space: &Space,
@@ -392,20 +417,36 @@ fn climb(
     let moves: Vec<bool> = (0..dimension)
         .map(|d| !space.is_categorical(d) && space.levels(d).is_none_or(|levels| levels > 2))
         .collect();
+    let stretches = &objective.posterior.prior().kernel.stretches;
+    // Of the coordinates that move; what is seen of others is not looked at.
+    let see = |d: usize, x: f64| if moves[d] { seen(stretches, d, x) } else { x };
+    let point_of = |w: &[f64]| {
+        let coordinate = |(d, &w): (usize, &f64)| match moves[d] {
+            true => coordinate_of(stretches, d, w).clamp(region[d].0, region[d].1),
+            false => w,
+        };
+        Point(w.iter().enumerate().map(coordinate).collect())
+    };
     let edge = |of: &dyn Fn(&(f64, f64)) -> f64| -> Vec<f64> {
-        (0..dimension).map(|d| if moves[d] { of(&region[d]) } else { start.0[d] }).collect()
+        let edge = |d: usize| if moves[d] { see(d, of(&region[d])) } else { start.0[d] };
+        (0..dimension).map(edge).collect()
     };
     let minimum = minimize_in_box(
-        |x| match objective.gradient(&Point(x.to_vec()), kappa) {
+        |w| match objective.gradient(&point_of(w), kappa) {
             Err(_) => (f64::INFINITY, vec![0.0; dimension]),
-            Ok((value, gradient)) => (-value, gradient.into_iter().map(|g| -g).collect()),
+            Ok((value, mut gradient)) => {
+                for (d, (slope, &w)) in gradient.iter_mut().zip(w).enumerate() {
+                    *slope = if moves[d] { -*slope / slope_at(stretches, d, w) } else { -*slope };
+                }
+                (-value, gradient)
+            }
         },
-        &start.0,
+        &start.0.iter().enumerate().map(|(d, &x)| see(d, x)).collect::<Vec<f64>>(),
         &edge(&|range| range.0),
         &edge(&|range| range.1),
         CLIMB_EVALUATIONS,
     );
-    let mut point = space.snap(&minimum.point)?;
+    let mut point = space.snap(&point_of(&minimum.point).0)?;
     let mut value = objective.value_at(&point, kappa)?;
     let first = objective.value_at(&start, kappa)?;
     if first > value {
@@ -725,7 +766,7 @@ mod tests {
         .unwrap();
         let mut rng = Stream::new(4, 0).generator(Purpose::Zoom);
         let observed = [space.sample(&mut rng)];
-        let grid = fine_grid(&space, &everywhere(&space), &observed, &mut rng).unwrap();
+        let grid = fine_grid(&space, &[], &everywhere(&space), &observed, &mut rng).unwrap();
         assert_eq!(grid.axis(1), [0.0, 0.25, 0.5, 0.75, 1.0]);
         for d in 0..3 {
             assert!(grid.axis(d).contains(&observed[0].0[d]));
@@ -735,9 +776,92 @@ mod tests {
             assert_eq!(x, space.coordinate(2, space.level(2, x)));
         }
         // One value in each of FINE equal cells, besides the observed one.
-        for k in 0..FINE {
-            let inside = |x: &&f64| (**x * FINE as f64) as usize == k;
-            assert!(grid.axis(0).iter().any(|x| inside(&x)), "cell {k}");
+        let is_even =
+            |axis: &[f64]| (0..FINE).all(|k| axis.iter().any(|x| (x * FINE as f64) as usize == k));
+        assert!(is_even(grid.axis(0)));
+        // With stretches the cells are equal as they are seen, from where the region begins to where it ends.
+        let stretches = [1e4, 1.0, 1.0];
+        let region = [(1e-5, 0.1), (0.0, 1.0), (0.0, 1.0)];
+        let grid = fine_grid(&space, &stretches, &region, &[], &mut rng).unwrap();
+        let [low, high] = [1e-5, 0.1].map(|x| seen(&stretches, 0, x));
+        let share = |&x: &f64| (seen(&stretches, 0, x) - low) / (high - low);
+        assert!(is_even(&grid.axis(0).iter().map(share).collect::<Vec<f64>>()));
+        assert!(!is_even(&grid.axis(0).iter().map(|x| (x - 1e-5) / 0.1).collect::<Vec<f64>>()));
+    }
+
+    #[test]
+    fn random_points_are_uniform_in_what_is_seen() {
+        let space = Space::new(vec![
+            Parameter::real("x", 0.0, 1.0),
+            Parameter::real("y", 0.0, 1.0),
+            Parameter::categorical("c", ["a", "b", "c"]),
+        ])
+        .unwrap();
+        let stretches = [1e3, 0.01, 50.0];
+        let region = [(1e-3, 0.5), (0.2, 1.0), (0.0, 1.0)];
+        let mut rng = Stream::new(4, 1).generator(Purpose::Zoom);
+        let mut everywhere = [0.0; 2];
+        let mut inside = [0.0; 2];
+        for _ in 0..4000 {
+            let anywhere = sample_seen(&space, &stretches, &mut rng);
+            let point = sample_in(&space, &stretches, &region, &mut rng).unwrap();
+            space.check(&point).unwrap();
+            for d in 0..2 {
+                let see = |x: f64| seen(&stretches, d, x);
+                let (low, high) = (see(region[d].0), see(region[d].1));
+                let share = (see(point.0[d]) - low) / (high - low);
+                assert!((-1e-9..=1.0 + 1e-9).contains(&share), "{share}");
+                everywhere[d] += see(anywhere.0[d]) / 4000.0;
+                inside[d] += share / 4000.0;
+            }
+        }
+        // The mean of 4,000 uniform numbers is ½, four standard errors are 0.018.
+        for mean in everywhere.into_iter().chain(inside) {
+            assert!((mean - 0.5).abs() < 0.018, "{everywhere:?} {inside:?}");
+        }
+    }
+
+    #[test]
+    fn stretched_bounds_are_climbed_to_the_best_of_what_is_seen() {
+        // What matters is all below 0.01 of the first two ranges.
+        let space = Space::unit_cube(3).unwrap();
+        let z = |x: f64| (x + 1e-4).log10() + 3.0;
+        let mut kernel = Kernel::uniform(KernelFamily::Matern52, 3, 0.3, 0.3);
+        kernel.stretches = vec![1e4, 1e4, 1.0];
+        let prior = AdditivePrior {
+            components: (0..3).map(Component::single).collect(),
+            kernel,
+            noise_std: 0.05,
+            all_pairs: Some(AllPairs { weights: vec![0.5; 3] }),
+            constant: 1.0,
+            common_std: 0.0,
+        };
+        let mut rng = Stream::new(3, 0).generator(Purpose::Problem);
+        let mut data = Dataset::empty(3);
+        for _ in 0..40 {
+            let point = sample_seen(&space, &prior.kernel.stretches, &mut rng);
+            let x = &point.0;
+            let y = -z(x[0]).powi(2) - z(x[1]).powi(2) - z(x[0]) * z(x[1]) + x[2];
+            data.push(&point, y).unwrap();
+        }
+        let posterior = prior.condition(&data).unwrap();
+        let stretches = &posterior.prior().kernel.stretches;
+        for region in [everywhere(&space), vec![(1e-5, 1e-3), (0.0, 0.05), (0.3, 0.7)]] {
+            let axis = |d: usize| -> Vec<f64> {
+                (0..=30).map(|k| between(stretches, d, &region[d], f64::from(k) / 30.0)).collect()
+            };
+            let want = brute_force(&posterior, &[axis(0), axis(1), axis(2)]);
+            for seed in 0..5 {
+                let mut rng = Stream::new(seed, 0).generator(Purpose::Zoom);
+                let objective = alone(&posterior);
+                let effort = Effort::Full;
+                let found = maximize_joint_ucb(objective, &space, &region, KAPPA, effort, &mut rng)
+                    .unwrap();
+                for (x, (low, high)) in found.point.0.iter().zip(&region) {
+                    assert!((low..=high).contains(&x), "{x} from {low} to {high}");
+                }
+                assert!(found.value > want - 0.02, "seed {seed}: {} against {want}", found.value);
+            }
         }
     }
 
@@ -776,7 +900,7 @@ mod tests {
         for _ in 0..5 {
             let start = space.sample(&mut rng);
             let grid =
-                fine_grid(&space, &everywhere(&space), std::slice::from_ref(&start), &mut rng)
+                fine_grid(&space, &[], &everywhere(&space), std::slice::from_ref(&start), &mut rng)
                     .unwrap();
             let mean = |point: &Point| posterior.joint(point).unwrap().mean;
             let mut point = start.clone();

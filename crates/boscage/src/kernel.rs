@@ -5,7 +5,7 @@
 //! Note that the amplitude σ^G multiplies the exponential once; it is *not* squared, as it is in most libraries.
 //!
 //! Notation: κ^G = σ^G ∏_{i∈G} e_i, where e_i is the *factor* of variable i; u_i is the coordinate x_i, or what is seen of it
-//! through a stretch ([`crate::stretch`]), times a rate that depends on ℓ_i, so that e_i is a fixed function of u_i − u′_i. A weight
+//! through a stretch (`stretch.rs`), times a rate that depends on ℓ_i, so that e_i is a fixed function of u_i − u′_i. A weight
 //! is an amplitude, possibly negated.
 //!
 //! Cost: adding a component to the n × n matrix K takes n²/2 exponentials, about 0.3 ms at n = 1,000. That is as fast as

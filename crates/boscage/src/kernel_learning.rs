@@ -902,6 +902,7 @@ mod tests {
                     KernelPrior { noise_std: pooled, ..kernel_prior() },
                     KernelPrior { pair_weights: pooled, ..kernel_prior() },
                     KernelPrior { common_std: pooled, ..kernel_prior() },
+                    KernelPrior { stretches: pooled, ..kernel_prior() },
                 ] {
                     bad.push(KernelLearning { prior: Some(prior), ..good.clone() });
                 }

@@ -312,7 +312,9 @@ impl Neighbourhood {
 
     /// Whether it holds all of so many observations, in their own coordinates.
     pub(crate) fn is_everything(&self, observations: usize) -> bool {
-        self.members.len() == observations && self.units.iter().all(|&unit| unit == 1.0)
+        self.members.len() == observations
+            && self.units.iter().all(|&unit| unit == 1.0)
+            && self.stretches.is_empty()
     }
 
     /// By how much the log density of its outcomes, each predicted from all others that a model knows, is larger for the local model
@@ -444,7 +446,7 @@ mod tests {
             Parameter::categorical("kind", ["a", "b"]),
         ])
         .unwrap();
-        let stretches = [400.0, 1.0, 0.01, 1.0];
+        let stretches = [400.0, 1.0, 0.01, 30.0];
         let see = |point: &Point| {
             let see = |(i, &x): (usize, &f64)| match i {
                 0 | 2 => (1.0 + (stretches[i] - 1.0) * x).ln() / stretches[i].ln(),
@@ -495,10 +497,17 @@ mod tests {
         let of_space = near.unscaled(&prior).condition(&near.data).unwrap().log_likelihood();
         assert!((of_units - of_space).abs() < 1e-8, "{of_units} {of_space}");
         // However far apart two levels are seen, the box holds more than one.
+        let mut one = Dataset::empty(4);
+        one.push(&Point(vec![0.5, 0.5, 1.0, 0.0]), 1.0).unwrap();
         let tiny = LocalSearch { half_width: 0.004, ..local };
-        let (low, high) = tiny.neighbourhood(&space, &stretches, &data, 60).unwrap().region[2];
+        let (low, high) = tiny.neighbourhood(&space, &stretches, &one, 1).unwrap().region[2];
+        assert!(crate::stretch::seen(&stretches, 2, space.coordinate(2, 998)) < 1.0 - 0.01);
         let inside = (0..1000).filter(|&l| (low..=high).contains(&space.coordinate(2, l))).count();
         assert!(inside >= 2, "{low} {high}");
+        // Of what is seen there is no model yet, even if the box holds all of it.
+        let all = LocalSearch { half_width: 0.5, points: 100.0, ..local };
+        assert!(all.neighbourhood(&space, &[], &data, 60).unwrap().is_everything(60));
+        assert!(!all.neighbourhood(&space, &stretches, &data, 60).unwrap().is_everything(60));
     }
 
     /// The slow way: every outcome near the box is left out, and predicted by what is left.
