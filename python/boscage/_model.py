@@ -165,7 +165,8 @@ class Model:
         """How well models of other kinds predict the same outcomes, each from all others: shares of their variance.
 
         `model` is this one, `alone` a sum of functions of one parameter each, `forest` that with the likely `pairs`, `whole` one
-        function of all parameters; `sentence` says what follows. They are learned when this is called, which takes a moment.
+        function of all parameters; `sentence` says what follows, and which ranges should be logarithmic. They are learned when
+        this is called, which takes a moment.
         """
         found: dict[str, Any] = json.loads(self._native.comparison())
         return found

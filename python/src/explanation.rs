@@ -73,10 +73,12 @@ impl Explanation {
         short(py, || {
             let found = self.inner.comparison()?;
             let pairs = found.forest.map_or(0, |(count, _)| count);
+            let mut sentences = self.inner.comparison_sentences(&found);
+            sentences.extend(self.inner.range_sentences());
             let summary = json!({
                 "model": self.inner.trust.predicted, "alone": found.alone,
                 "forest": found.forest.and_then(|(_, predicted)| predicted), "pairs": pairs, "whole": found.whole,
-                "sentence": self.inner.comparison_sentences(&found).join(" "),
+                "sentence": sentences.join(" "),
             });
             Ok(summary.to_string())
         })

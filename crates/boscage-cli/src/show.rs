@@ -656,6 +656,7 @@ pub(crate) fn json(view: &StudyView, explanation: Option<&Explanation>) -> Json 
             "recommended": predicted(&explanation.recommended),
             "luckiest": predicted(&explanation.luckiest),
             "sentence": explanation.sentence(),
+            "ranges": explanation.range_sentences(),
             "importance": { "parameters": parameters, "pairs": pairs, "rest": explanation.rest },
             "trust": {
                 "observations": trust.observations,

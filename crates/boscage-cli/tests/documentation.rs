@@ -151,6 +151,7 @@ fn links_lead_somewhere() {
         "experiments/peers/held-out.md",
         "experiments/peers/moved.md",
         "experiments/peers/penalised.md",
+        "experiments/peers/ranges.md",
         "experiments/peers/rotated.md",
     ] {
         let path = root().join(page);

@@ -620,11 +620,6 @@ impl AdditivePosterior {
         order.into_iter().take(count).map(point).collect()
     }
 
-    /// The highest posterior mean of an observed point; −∞ if there is none.
-    pub fn highest_mean(&self) -> f64 {
-        (0..self.len()).map(|a| self.observed_mean(a)).fold(f64::NEG_INFINITY, f64::max)
-    }
-
     /// The posterior mean at an observed point: Kα = y − η²α.
     fn observed_mean(&self, a: usize) -> f64 {
         self.y[a] - self.prior.noise_std * self.prior.noise_std * self.alpha[a]

@@ -15,8 +15,8 @@
 //!
 //! Notation: h is the half width of the box, as a share of each range.
 //!
-//! Cost: conditioning and searching as for the whole space, with fewer observations at the turns of the own model; kernel learning whenever the model of the whole space is learned, unless the box holds all of it, and
-//! n³ for its left-out outcomes.
+//! Cost: conditioning and searching as for the whole space, with fewer observations at the turns of the own model; kernel learning
+//! whenever the model of the whole space is learned, unless the box holds all of it, and n³ for its left-out outcomes.
 
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@
 //!
 //! Notation: s = ln r; w for what is seen of a coordinate. A list of stretches is either empty, for none, or has one of each variable.
 //!
-//! Cost: one logarithm for each coordinate that is seen.
+//! Cost: two logarithms and an exponential for each coordinate that is seen.
 
 /// w of a coordinate of variable i.
 pub(crate) fn seen(stretches: &[f64], i: usize, x: f64) -> f64 {

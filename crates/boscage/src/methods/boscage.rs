@@ -6,9 +6,9 @@
 //! one, and most where the whole space tells little; and other models that search where they explain the outcomes better. Each part
 //! can be switched off or changed in the settings.
 //!
-//! Cost of an ask with n observations: about a hundred joint gradients, n² + D·n each, and 64·n²/2 for the starts, and up to three
-//! times as much again where nothing is left to gain near the best points; a learning step adds up to 80 gradients of ρ, n³/2 +
-//! 2·D·n² each, and 120 more where the models are compared, 280 where those of logarithms are promising.
+//! Cost of an ask with n observations: about a hundred joint gradients, n² + D·n each, and 64·n²/2 for the starts; a learning step
+//! adds up to 80 gradients of ρ, n³/2 + 2·D·n² each, and 160 more where the models are compared, 360 where those of logarithms are
+//! promising.
 
 use crate::additive_gp_ucb::{Acquisition, AdditiveGpUcbSettings, KernelStart};
 use crate::guard::Guard;
