@@ -784,10 +784,10 @@ mod tests {
         // Of logarithms with the knee that was found.
         let logarithm = outputs.with_logarithm(observed.data.outcomes(), 0.3).logarithm;
         let of_logarithm = Verdict { logarithm, ..last };
-        let found = compare(Guard { margin: 0.0, ..without_logarithms() }, &of_logarithm);
-        if let Some(logarithm) = found.logarithm {
-            assert_eq!(logarithm.knee, 0.3);
-        }
+        let in_any_case = Guard { margin: -1e6, ..without_logarithms() };
+        let found = compare(in_any_case, &of_logarithm);
+        assert!(found.rival.is_some_and(|rival| rival.is_stretched()));
+        assert_eq!(found.logarithm.map(|logarithm| logarithm.knee), Some(0.3));
     }
 
     fn goes_on_with_the_rival(outcome: fn(&[f64]) -> f64, is_plain: bool, of_logarithm: bool) {
